@@ -94,7 +94,7 @@ fn numbered_functions(letter: &str, numbers: usize) -> BTreeSet<String> {
 fn section(name: &str) -> u8 {
     let digits: String = name
         .chars()
-        .skip_while(|c| c.is_ascii_alphabetic())
+        .skip_while(char::is_ascii_alphabetic)
         .take_while(char::is_ascii_digit)
         .collect();
     digits.parse().unwrap()

@@ -84,6 +84,10 @@ pub type Outcome = Result<Answer, Failure>;
 
 /// The response to a successful write.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one exists for a moment, and none are kept"
+)]
 pub enum Answer {
     /// Nothing that the planner reads: for deletions, adoptions, releases and labels.
     Nothing,

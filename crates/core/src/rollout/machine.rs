@@ -145,7 +145,7 @@ fn updating(input: &Input<'_>) -> Step {
         if input.without_progress >= deadline {
             return fail(input, no_progress(input));
         }
-        return Step::Wait(Some(deadline - input.without_progress));
+        return Step::Wait(deadline.checked_sub(input.without_progress));
     }
     if (input.lacks_nodes)() {
         return wait_for_nodes(input);
@@ -164,7 +164,7 @@ fn baking(input: &Input<'_>) -> Step {
     }
     let bake = present_stage(input).map_or(Duration::ZERO, |stage| stage.bake);
     if input.in_phase < bake {
-        return Step::Wait(Some(bake - input.in_phase));
+        return Step::Wait(bake.checked_sub(input.in_phase));
     }
     if input.totals.pending > 0 {
         return Step::Wait(None);
@@ -220,16 +220,13 @@ fn complete_stage(input: &Input<'_>) -> Step {
 
 /// Enters the next stage, or completes the rollout.
 fn go_on(input: &Input<'_>) -> (State, Verdict, Transition) {
-    match (input.next)() {
-        Some(NextStage { stage, cut }) => {
-            let mut state = enter(input.state, Phase::Updating);
-            (state.stage, state.cut) = (stage, cut);
-            (state, Verdict::Progressing, Transition::StageStarted)
-        }
-        None => {
-            let state = enter(input.state, Phase::Complete);
-            (state, Verdict::Stable, Transition::RolloutComplete)
-        }
+    if let Some(NextStage { stage, cut }) = (input.next)() {
+        let mut state = enter(input.state, Phase::Updating);
+        (state.stage, state.cut) = (stage, cut);
+        (state, Verdict::Progressing, Transition::StageStarted)
+    } else {
+        let state = enter(input.state, Phase::Complete);
+        (state, Verdict::Stable, Transition::RolloutComplete)
     }
 }
 

@@ -128,7 +128,9 @@ fn evenly(counts: &[usize], size: usize) -> Vec<usize> {
             open.iter().take(left).for_each(|index| shares[*index] += 1);
             break;
         }
-        open.iter().for_each(|index| shares[*index] += each);
+        for index in &open {
+            shares[*index] += each;
+        }
         left -= each * open.len();
     }
     shares
@@ -167,22 +169,22 @@ mod tests {
             let place = Place::of(7, &format!("node-{number}"));
             places.insert(&value, place, number);
         }
-        let admitted = |size: i64| {
-            let cut = places.cut(size);
+        let admitted = |size: usize| {
+            let cut = places.cut(i64::try_from(size).unwrap());
             let all = places.iter();
             let first =
                 all.filter(|(value, place, _)| cut.get(*value).is_some_and(|c| place <= &c.0));
             first.map(|(_, _, id)| id).collect::<Vec<u32>>()
         };
         for size in 0..=60_usize {
-            let (smaller, larger) = (admitted(size as i64), admitted(size as i64 + 1));
+            let (smaller, larger) = (admitted(size), admitted(size + 1));
             assert_eq!(smaller.len(), size);
             assert!(smaller.iter().all(|id| larger.contains(id)), "{size}");
         }
         let ranked = places.ranked();
         for size in 0..=60_usize {
             let mut first = ranked[..size].to_vec();
-            let mut cut = admitted(size as i64);
+            let mut cut = admitted(size);
             first.sort_unstable();
             cut.sort_unstable();
             assert_eq!(first, cut, "the first {size} are those up to the cut");

@@ -255,7 +255,9 @@ pub(super) fn planned(outline: &Outline<'_>, policy: &Policy, course: Course) ->
         let adds = number <= present || adds(outline, stage, &admitted);
         let new = (0..admitted.len()).filter(|node| adds && !admitted[*node] && takes(*node));
         let new: Vec<usize> = new.collect();
-        new.iter().for_each(|node| admitted[*node] = true);
+        for node in &new {
+            admitted[*node] = true;
+        }
         let state = match number.cmp(&present) {
             std::cmp::Ordering::Equal => StageState::Present,
             _ if !adds || (number < present && new.is_empty()) => StageState::PassedOver,

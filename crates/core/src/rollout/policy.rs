@@ -412,7 +412,8 @@ mod tests {
         let Setting::Invalid(error) = parse(&[(key, value)], &[]) else {
             panic!("{key}: {value} is read");
         };
-        assert_eq!(errors(&annotations(&[(key, value)])), [error.clone()]);
+        let found = errors(&annotations(&[(key, value)]));
+        assert_eq!(found, std::slice::from_ref(&error));
         let inherited = parse(&[], &[(key, value)]);
         assert_eq!(inherited, Setting::Invalid(error.clone()));
         error.to_string()

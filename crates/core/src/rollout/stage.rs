@@ -100,19 +100,16 @@ fn split(text: &str) -> Vec<&str> {
 
 fn parse_stage(text: &str) -> Option<Stage> {
     let text = text.trim();
-    let (size, rest) = match text.strip_prefix("nodes(") {
-        Some(selector) => {
-            let end = closing_parenthesis(selector)?;
-            let selector_text = selector[..end].trim();
-            let selector = Selector::parse(selector_text).ok()?;
-            let empty = selector_text.is_empty() || selector.is_everything();
-            let rest = &text["nodes(".len() + end + 1..];
-            (!empty).then_some((Size::Nodes(selector), rest))?
-        }
-        None => {
-            let (size, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-            (Size::Count(parse_size(size)?), rest)
-        }
+    let (size, rest) = if let Some(selector) = text.strip_prefix("nodes(") {
+        let end = closing_parenthesis(selector)?;
+        let selector_text = selector[..end].trim();
+        let selector = Selector::parse(selector_text).ok()?;
+        let empty = selector_text.is_empty() || selector.is_everything();
+        let rest = &text["nodes(".len() + end + 1..];
+        (!empty).then_some((Size::Nodes(selector), rest))?
+    } else {
+        let (size, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        (Size::Count(parse_size(size)?), rest)
     };
     let mut stage = Stage {
         size,

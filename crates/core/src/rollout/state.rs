@@ -161,10 +161,6 @@ pub enum Accepted {
 }
 
 impl Accepted {
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes a reference"
-    )]
     fn is_none(&self) -> bool {
         *self == Self::None
     }

@@ -149,18 +149,18 @@ impl Planner {
         self.note_required(set);
     }
 
-    pub(super) fn on_namespace(&mut self, name: Arc<str>, annotations: BTreeMap<String, String>) {
+    pub(super) fn on_namespace(&mut self, name: &Arc<str>, annotations: BTreeMap<String, String>) {
         let policy = annotations
             .into_iter()
             .filter(|(key, _)| key.starts_with(PREFIX));
         let policy: BTreeMap<String, String> = policy.collect();
         let old = if policy.is_empty() {
-            self.namespaces.remove(&name)
+            self.namespaces.remove(name)
         } else {
             self.namespaces.insert(name.clone(), policy)
         };
-        if old.as_ref() != self.namespaces.get(&name) {
-            self.mark_histories_in(&name);
+        if old.as_ref() != self.namespaces.get(name) {
+            self.mark_histories_in(name);
         }
     }
 

@@ -133,7 +133,7 @@ impl Planner {
             Event::PodGone(uid) => self.on_pod_gone(&uid),
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
-            Event::Namespace { name, annotations } => self.on_namespace(name, annotations),
+            Event::Namespace { name, annotations } => self.on_namespace(&name, annotations),
             Event::Config(event) => self.on_config(event),
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::TaintRemoved { ticket, failure } => {

@@ -11,6 +11,11 @@ use super::revisions::History;
 use super::{Claim, Pod, PodWrite, ReferencePlanner, Set, Uid};
 use crate::rollout::PREFIX;
 
+fn rollout_annotations(view: &DaemonSetView) -> Vec<(&String, &String)> {
+    let all = view.annotations.iter();
+    all.filter(|(key, _)| key.starts_with(PREFIX)).collect()
+}
+
 impl ReferencePlanner {
     pub(super) fn on_daemon_set(&mut self, view: DaemonSetView) {
         let namesake = |set: &&Set| {
@@ -73,17 +78,10 @@ impl ReferencePlanner {
             self.creates
                 .retain(|(owner, _), write| *owner != uid || write.may_show(now));
         }
-        let ours = |view: &DaemonSetView| {
-            let all = view.annotations.iter();
-            let ours = all.filter(|(key, _)| key.starts_with(PREFIX));
-            ours.map(|(key, value)| (key.clone(), value.clone()))
-                .collect::<Vec<_>>()
-        };
-        if ours(&old) != ours(new) {
+        if rollout_annotations(&old) != rollout_annotations(new) {
             set.history.triggered = true;
         }
-        let changed = same != self.sets[&uid].view;
-        if changed {
+        if same != self.sets[&uid].view {
             self.trigger_history(&uid);
             self.warn_if_all_selected(&uid);
         }

@@ -64,7 +64,7 @@ impl Cutoff {
 }
 
 impl Staged {
-    pub(super) fn place(&self, set: &Set, node: NodeId, nodes: &Nodes) -> Place {
+    pub(super) fn place(set: &Set, node: NodeId, nodes: &Nodes) -> Place {
         Place::new(set.seed, nodes.seed(node), nodes.name(node))
     }
 
@@ -96,7 +96,7 @@ impl Staged {
 
     /// Enters a node into the rollout's nodes, or takes it out, after its eligibility or labels have changed.
     pub(in super::super) fn place_node(&mut self, set: &Set, node: NodeId, nodes: &Nodes) {
-        let place = self.place(set, node, nodes);
+        let place = Self::place(set, node, nodes);
         let stable_fit = self
             .stable
             .as_ref()

@@ -120,24 +120,18 @@ impl Planner {
             let notes = self.describe(set, Transition::AwaitingPromotion, &state);
             return self.write_record(set, Verdict::Progressing, state, notes);
         }
-        match staged.next_stage(0, &self.nodes) {
-            Some(NextStage { stage, cut }) => {
-                (state.stage, state.cut) = (stage, cut);
-                let text = format!(
-                    "Rolling out {}: {}",
-                    staged.target.hash,
-                    staged.stage_text(stage)
-                );
-                let mut notes = vec![(false, "RolloutStarted", text)];
-                notes.extend(self.config_notes(set));
-                self.write_record(set, Verdict::Progressing, state, notes);
-            }
+        if let Some(NextStage { stage, cut }) = staged.next_stage(0, &self.nodes) {
+            (state.stage, state.cut) = (stage, cut);
+            let (hash, stage) = (&staged.target.hash, staged.stage_text(stage));
+            let text = format!("Rolling out {hash}: {stage}");
+            let mut notes = vec![(false, "RolloutStarted", text)];
+            notes.extend(self.config_notes(set));
+            self.write_record(set, Verdict::Progressing, state, notes);
+        } else {
             // There is no node.
-            None => {
-                state.phase = Phase::Complete;
-                state.cut = Cut::All(crate::rollout::state::AllNodes);
-                self.write_record(set, Verdict::Stable, state, Vec::new());
-            }
+            state.phase = Phase::Complete;
+            state.cut = Cut::All(crate::rollout::state::AllNodes);
+            self.write_record(set, Verdict::Stable, state, Vec::new());
         }
     }
 
@@ -209,23 +203,30 @@ impl Planner {
                 self.ignore_command(set, ignored);
             }
             Step::Check => self.ask_check(set),
-            Step::Wait(wake) => {
-                if let Some(cut) = staged.moved_cut(&self.nodes).filter(|_| {
-                    !input.paused && matches!(state.phase, Phase::Updating | Phase::Baking)
-                }) {
-                    let state = State {
-                        cut,
-                        ..state.clone()
-                    };
-                    let verdict = staged.record.verdict.unwrap_or(Verdict::Progressing);
-                    self.write_record(set, verdict, state, Vec::new());
-                } else {
-                    self.unstick(set);
-                    if let Some(wake) = wake {
-                        self.wake_rollout(set, steady + wake);
-                    }
-                }
-            }
+            Step::Wait(wake) => self.wait(set, wake),
+        }
+    }
+
+    /// Moves the cut if that is due; otherwise nothing happens before the time.
+    fn wait(&mut self, set: SetId, wake: Option<Duration>) {
+        let staged = self.sets[set].staged.as_deref();
+        let moved = staged.and_then(|staged| {
+            let state = staged.state()?;
+            let moves = matches!(state.phase, Phase::Updating | Phase::Baking);
+            let cut = staged.moved_cut(&self.nodes)?;
+            let verdict = staged.record.verdict.unwrap_or(Verdict::Progressing);
+            let moved = State {
+                cut,
+                ..state.clone()
+            };
+            (moves && !staged.is_paused()).then_some((verdict, moved))
+        });
+        if let Some((verdict, state)) = moved {
+            return self.write_record(set, verdict, state, Vec::new());
+        }
+        self.unstick(set);
+        if let Some(wake) = wake {
+            self.wake_rollout(set, self.steady + wake);
         }
     }
 
@@ -254,12 +255,9 @@ impl Planner {
         set: SetId,
         node: NodeId,
     ) -> (Arc<Blueprint>, Before) {
-        let driven = match self.sets[set].staged.is_some() {
-            true => self
-                .decide_slot(set, node)
-                .map_or(Driven::Target, |decision| decision.driven),
-            false => Driven::Target,
-        };
+        let is_staged = self.sets[set].staged.is_some();
+        let decision = is_staged.then(|| self.decide_slot(set, node)).flatten();
+        let driven = decision.map_or(Driven::Target, |decision| decision.driven);
         let known = &self.sets[set];
         let target = known.active.as_ref();
         let target = target.expect("only active DaemonSets are dispatched");

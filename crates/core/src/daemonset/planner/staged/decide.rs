@@ -8,11 +8,14 @@ use kennel_types::Timestamp;
 use super::super::super::decision::{
     Decision, Member, NodeState, RolloutRole, decide, decide_rollout,
 };
+use super::super::super::expectation::Expectation;
 use super::super::super::fit::Fit;
+use super::super::super::status::StatusCounts;
 use super::super::super::view::{Before, Phase as PodPhase, Readiness, Waiting};
 use super::super::nodes::Nodes;
 use super::super::pods::{Claim, Hot, Pods};
 use super::super::sets::{ActiveRevision, Set};
+use super::super::slot::Slot;
 use super::super::slot_update::collect_members;
 use super::super::symbols::{self, Symbol};
 use super::judge::{BLAME_AFTER, Evidence, judge};
@@ -46,6 +49,21 @@ struct Found<'a> {
     target_remains: bool,
 }
 
+/// Where a node stands in its rollout.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    found: Found<'a>,
+    /// The target's pod.
+    judged: Option<PodId>,
+    readiness: Readiness,
+    /// Its Ready is unknown, and it is skipped.
+    unreachable: bool,
+    admitted: bool,
+    driven: Driven,
+    /// The node does not change its revision at present.
+    holds: bool,
+}
+
 impl Staged {
     /// Decides a slot and returns what the planner keeps of it.
     pub(in super::super) fn decide_slot(
@@ -58,27 +76,88 @@ impl Staged {
         let target = set.active.as_ref()?;
         let slot = set.slots.get(node.index()).copied().unwrap_or_default();
         let mut mine = self.slots.get(node.index()).copied().unwrap_or_default();
+        let turn = self.turn(set, node, &slot, &mine, context)?;
+        let mut decision = self.decide_turn(set, node, &slot, &mine, &turn, group, context)?;
+        let create_failed = set.creates.get(&node).is_some_and(Expectation::has_failed);
+        self.observe(&mut mine, &turn, create_failed, context);
+        let forgiven = self.judge_turn(set, node, &slot, &mut mine, &turn, context);
+        if forgiven {
+            decision.rollout.unavailable = false;
+            decision.rollout.surge = false;
+        }
+        if decision.status.desired && turn.unreachable {
+            decision.status = StatusCounts {
+                misscheduled: !group.is_empty(),
+                ..StatusCounts::default()
+            };
+        }
+        let first = group.first().map(|first| context.pods.hot(first.id));
+        decision.status.updated =
+            decision.status.desired && first.is_some_and(|first| self.is_of(first, target));
+        if self.frozen {
+            decision.create = false;
+            decision.deletes.clear();
+            decision.role = RolloutRole::None;
+        }
+        Some((decision, mine))
+    }
+
+    /// Which revision the node is driven to, and what holds it back.
+    fn turn<'a>(
+        &self,
+        set: &Set,
+        node: NodeId,
+        slot: &Slot,
+        mine: &StagedSlot,
+        context: Context<'a>,
+    ) -> Option<Turn<'a>> {
+        let target = set.active.as_ref()?;
         let readiness = context.nodes.readiness(node);
         let skips = self.policy.down_nodes == DownNodes::Skip;
         let unreachable = skips && readiness == Readiness::Unknown;
-        let (found, judged) = self.look(&slot, target, context);
+        let (found, judged) = self.look(slot, target, context);
         let in_rollout = mine.value.is_some();
-        let admitted = in_rollout && self.admits(set, node, &mine, found.target.is_some(), context);
+        let admitted = in_rollout && self.admits(set, node, mine, found.target.is_some(), context);
         let driven = match self.standing {
             Standing::Direct => Driven::Target,
             _ => self.drive(admitted, found),
         };
-        let holds = self.holds() || unreachable || driven == Driven::Nowhere;
+        Some(Turn {
+            found,
+            judged,
+            readiness,
+            unreachable,
+            admitted,
+            driven,
+            holds: self.holds() || unreachable || driven == Driven::Nowhere,
+        })
+    }
 
-        let fit = self.fit(slot.fit, mine.stable_fit, driven, holds && found.any);
-        let revision = match (driven, &self.stable) {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call, and every argument is a fact about the node"
+    )]
+    fn decide_turn(
+        &self,
+        set: &Set,
+        node: NodeId,
+        slot: &Slot,
+        mine: &StagedSlot,
+        turn: &Turn<'_>,
+        group: &mut Vec<Member>,
+        context: Context<'_>,
+    ) -> Option<Decision> {
+        let target = set.active.as_ref()?;
+        let stays = turn.holds && turn.found.any;
+        let fit = fit(slot.fit, mine.stable_fit, turn.driven, stays);
+        let revision = match (turn.driven, &self.stable) {
             (Driven::Stable, Some(stable)) => &stable.active,
             _ => target,
         };
-        let adopting = collect_members(group, &slot, revision, context.pods, context.now);
+        let adopting = collect_members(group, slot, revision, context.pods, context.now);
         for member in group.iter_mut() {
             let hot = context.pods.hot(member.id);
-            member.updated = holds || self.is_of(hot, revision);
+            member.updated = turn.holds || self.is_of(hot, revision);
         }
         let create = set.creates.get(&node);
         let observed = set.reported.observed_generation;
@@ -94,96 +173,72 @@ impl Staged {
             backoff_until: backoff.map_or(Timestamp::MIN, |b| b.until(observed)),
             now: context.now,
         });
-        decision.driven = driven;
-        self.turn_in_budget(
-            &mut decision,
-            slot.fit,
-            &mine,
-            admitted && !holds,
-            group,
-            context.now,
-        );
-        if unreachable || driven == Driven::Nowhere {
+        decision.driven = turn.driven;
+        let may_turn = turn.admitted && !turn.holds;
+        self.turn_in_budget(&mut decision, slot.fit, mine, may_turn, group, context.now);
+        if turn.unreachable || turn.driven == Driven::Nowhere {
             decision.create = false;
         }
-        self.observe(
-            &mut mine,
-            found,
-            judged,
-            admitted,
-            readiness,
-            create.is_some_and(|create| create.has_failed()),
-            context,
-        );
-        let blamed = self.blames(set, node, found, readiness, context);
+        Some(decision)
+    }
+
+    /// Judges the node. True if its pod's absence uses no budget.
+    fn judge_turn(
+        &self,
+        set: &Set,
+        node: NodeId,
+        slot: &Slot,
+        mine: &mut StagedSlot,
+        turn: &Turn<'_>,
+        context: Context<'_>,
+    ) -> bool {
+        let Turn {
+            found, admitted, ..
+        } = *turn;
+        let blamed = self.blames(set, node, found, turn.readiness, context);
+        let pod = found.target;
         let evidence = Evidence {
-            pod_failed: found
-                .target
-                .is_some_and(|pod| pod.phase == PodPhase::Failed),
-            restarts: found.target.map_or(0, |pod| pod.restarts),
-            before: found
-                .target
-                .map_or(Before::None, |pod| self.before_of(pod, &mine)),
+            pod_failed: pod.is_some_and(|pod| pod.phase == PodPhase::Failed),
+            restarts: pod.map_or(0, |pod| pod.restarts),
+            before: pod.map_or(Before::None, |pod| self.before_of(pod, mine)),
             blamed,
         };
-        let down = readiness != Readiness::Ready && !blamed;
         let wanted = slot.fit.is_some_and(|fit| fit.run);
         let healthy = if wanted {
             found.target_available
         } else {
             !found.remains
         };
-        let judgement = judge(&mine, &evidence, &self.policy, context.tick);
+        let judgement = judge(mine, &evidence, &self.policy, context.tick);
         let failed = judgement.cause.filter(|_| admitted && !judgement.excused);
         mine.judge_at = if admitted {
             judgement.again_at
         } else {
             Tick::MAX
         };
-        if admitted
-            && !blamed
-            && let Some(since) = context.nodes.down_since(node)
-        {
+        let down_since = context.nodes.down_since(node);
+        if let Some(since) = down_since.filter(|_| admitted && !blamed) {
             let at = since.after(BLAME_AFTER);
             if at > context.tick {
                 mine.judge_at = mine.judge_at.min(at);
             }
         }
-        let skipped = skips && down;
+        let down = turn.readiness != Readiness::Ready && !blamed;
+        let skipped = self.policy.down_nodes == DownNodes::Skip && down;
         mine.counts = StagedCounts {
             admitted,
             healthy: admitted && healthy,
             pending: admitted && !healthy && !skipped && failed.is_none() && !judgement.excused,
             failed,
-            on_target: found.target_remains && !unreachable,
+            on_target: found.target_remains && !turn.unreachable,
         };
-        let excused = admitted && judgement.excused;
-        if skipped || failed.is_some() || excused {
-            decision.rollout.unavailable = false;
-            decision.rollout.surge = false;
-        }
-        let desired = decision.status.desired && !(unreachable);
-        if decision.status.desired && !desired {
-            decision.status = super::super::super::status::StatusCounts {
-                misscheduled: !group.is_empty(),
-                ..Default::default()
-            };
-        }
-        let first = group.first().map(|first| context.pods.hot(first.id));
-        decision.status.updated =
-            decision.status.desired && first.is_some_and(|first| self.is_of(first, target));
-        if self.frozen {
-            decision.create = false;
-            decision.deletes.clear();
-            decision.role = RolloutRole::None;
-        }
-        Some((decision, mine))
+        skipped || failed.is_some() || (admitted && judgement.excused)
     }
 
     /// A pass over the pods of a slot. The second part is the target's pod.
     fn look<'a>(
         &self,
-        slot: &super::super::slot::Slot,
+        slot: &Slot,
         target: &ActiveRevision,
         context: Context<'a>,
     ) -> (Found<'a>, Option<PodId>) {
@@ -237,7 +292,7 @@ impl Staged {
             Standing::Direct => true,
             Standing::Unstarted | Standing::Back => false,
             Standing::Staged => {
-                let place = || self.place(set, node, context.nodes);
+                let place = || Self::place(set, node, context.nodes);
                 self.cut.admits(mine.value, place)
                     || self.is_selected(node, context.nodes)
                     || (has_target && (self.assist || !self.follows_labels()))
@@ -255,28 +310,6 @@ impl Staged {
             Some(_) => Driven::Stable,
             None => Driven::Nowhere,
         }
-    }
-
-    /// The eligibility by the template that the node is driven to. Pods that are held stay.
-    fn fit(
-        &self,
-        target: Option<Fit>,
-        stable: Option<Fit>,
-        driven: Driven,
-        stays: bool,
-    ) -> Option<Fit> {
-        let fit = match driven {
-            Driven::Target => target,
-            Driven::Stable => stable,
-            Driven::Nowhere => target.zip(stable.or(target)).map(|(target, stable)| Fit {
-                run: target.run || stable.run,
-                keep: true,
-            }),
-        };
-        fit.map(|fit| Fit {
-            keep: fit.keep || stays,
-            run: fit.run || (stays && target.zip(stable).is_some_and(|(t, s)| t.run || s.run)),
-        })
     }
 
     /// A node that only one of the two templates selects gains or loses its pod within the budget (R2.1).
@@ -323,20 +356,20 @@ impl Staged {
     }
 
     /// Notes since when the target's pod is not ready and what ails the node.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call, and every argument is a fact about the node"
-    )]
     fn observe(
         &self,
         mine: &mut StagedSlot,
-        found: Found<'_>,
-        judged: Option<PodId>,
-        admitted: bool,
-        readiness: Readiness,
+        turn: &Turn<'_>,
         create_failed: bool,
         context: Context<'_>,
     ) {
+        let Turn {
+            found,
+            judged,
+            admitted,
+            readiness,
+            ..
+        } = *turn;
         let tick = context.tick;
         if mine.judged != judged {
             mine.judged = judged;
@@ -391,4 +424,20 @@ pub(in super::super) fn is_available(pod: &Hot, min_ready: Duration, now: Timest
     pod.ready
         && (min_ready.is_zero()
             || (pod.ready_at != Timestamp::MAX && pod.ready_at + min_ready <= now))
+}
+
+/// The eligibility by the template that the node is driven to. Pods that are held stay.
+fn fit(target: Option<Fit>, stable: Option<Fit>, driven: Driven, stays: bool) -> Option<Fit> {
+    let fit = match driven {
+        Driven::Target => target,
+        Driven::Stable => stable,
+        Driven::Nowhere => target.zip(stable.or(target)).map(|(target, stable)| Fit {
+            run: target.run || stable.run,
+            keep: true,
+        }),
+    };
+    fit.map(|fit| Fit {
+        keep: fit.keep || stays,
+        run: fit.run || (stays && target.zip(stable).is_some_and(|(t, s)| t.run || s.run)),
+    })
 }

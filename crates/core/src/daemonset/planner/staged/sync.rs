@@ -16,7 +16,9 @@ use super::super::chunked_vec::ChunkedVec;
 use super::super::sets::ActiveRevision;
 use super::super::symbols::Symbol;
 use super::admission::Values;
-use super::{Cutoff, PhaseClock, Stable, Staged, Standing, TargetRevision};
+use super::advance::PendingTransition;
+use super::check::CheckProgress;
+use super::{Cutoff, PhaseClock, Stable, Staged, StagedSlot, Standing, TargetRevision};
 use crate::ids::SetId;
 use crate::rollout::command::Commands;
 use crate::rollout::machine::Totals;
@@ -53,6 +55,17 @@ impl Derived {
             && hash(&self.stable) == hash(&staged.stable)
             && self.returns_to_stable == staged.returns_to_stable
     }
+}
+
+/// See [`Planner::carry_over`].
+struct Carried {
+    phase: PhaseClock,
+    check: CheckProgress,
+    most_healthy: i64,
+    progressed: Option<Monotonic>,
+    ignored: BTreeSet<(&'static str, String)>,
+    transition: Option<PendingTransition>,
+    slots: ChunkedVec<StagedSlot>,
 }
 
 /// Pause and freeze without a policy switch nothing else on (R6.3).
@@ -264,32 +277,7 @@ impl Planner {
         let was_frozen = old.as_ref().is_some_and(|old| old.frozen);
         let was_invalid = old.as_ref().and_then(|old| old.invalid.clone());
         let old = old.filter(|old| old.target.uid == target.uid);
-        let same_phase = old
-            .as_ref()
-            .filter(|old| old.record.is_in_phase_of(&derived.record));
-        let phase = same_phase.map(|old| old.phase);
-        let phase = phase.unwrap_or_else(|| self.phase_clock(&derived.record));
-        let check = same_phase.map(|old| old.check.clone()).unwrap_or_default();
-        let attempt = |record: &Record| record.state.as_ref().map(|state| state.attempt);
-        let (most_healthy, progressed, ignored, transition, slots) = match old {
-            Some(old) => (
-                if attempt(&old.record) == attempt(&derived.record) {
-                    old.most_healthy
-                } else {
-                    0
-                },
-                // A pause does not use up the deadline (R5.2).
-                if old.is_paused() {
-                    Some(self.steady)
-                } else {
-                    old.progressed
-                },
-                old.ignored,
-                old.transition,
-                old.slots,
-            ),
-            None => (0, None, BTreeSet::new(), None, ChunkedVec::default()),
-        };
+        let carried = self.carry_over(old, &derived.record);
         let view = self.sets[set].pod_view();
         let blueprint = Blueprint::staged(&view, &target.hash, self.additions());
         let mut staged = Staged {
@@ -314,36 +302,85 @@ impl Planner {
             cut: Cutoff::Nothing,
             before_cut: 0,
             totals: Totals::default(),
-            most_healthy,
-            slots,
-            phase,
+            most_healthy: carried.most_healthy,
+            slots: carried.slots,
+            phase: carried.phase,
             wake_at: Monotonic::START,
-            progressed,
-            check,
-            transition,
+            progressed: carried.progressed,
+            check: carried.check,
+            transition: carried.transition,
             is_stuck: false,
             lacks_copies: false,
-            ignored,
+            ignored: carried.ignored,
             outage: Cell::new(None),
             conditions: Arc::default(),
         };
         staged.conditions = Arc::new(staged.current_conditions());
-        let invalid = staged.invalid.as_ref().map(ToString::to_string);
-        if let Some(text) = invalid.filter(|_| was_invalid != staged.invalid) {
-            let reference = self.sets[set].reference.clone();
-            self.emit(&reference, true, "PolicyInvalid", text);
-        }
-        if staged.assist && staged.frozen && !was_frozen {
-            let reference = self.sets[set].reference.clone();
-            let text =
-                "Nothing is deleted; the cluster's own controller still creates missing pods";
-            self.emit(&reference, true, "FreezeIncomplete", text.to_owned());
-        }
+        self.tell_restaged(set, &staged, was_invalid.as_ref(), was_frozen);
         self.sets.unindex_rules(set);
         self.sets[set].staged = Some(Box::new(staged));
         self.sets.index_rules(set);
         self.staged_sets.insert(set);
         self.update_all_slots(set);
+    }
+
+    /// What stays of the rollout of the same target when its record or policy changes.
+    fn carry_over(&self, old: Option<Box<Staged>>, record: &Record) -> Carried {
+        let Some(old) = old else {
+            return Carried {
+                phase: self.phase_clock(record),
+                check: CheckProgress::default(),
+                most_healthy: 0,
+                progressed: None,
+                ignored: BTreeSet::new(),
+                transition: None,
+                slots: ChunkedVec::default(),
+            };
+        };
+        let same_phase = old.record.is_in_phase_of(record);
+        let attempt = |record: &Record| record.state.as_ref().map(|state| state.attempt);
+        let same_attempt = attempt(&old.record) == attempt(record);
+        Carried {
+            phase: if same_phase {
+                old.phase
+            } else {
+                self.phase_clock(record)
+            },
+            check: if same_phase {
+                old.check.clone()
+            } else {
+                CheckProgress::default()
+            },
+            most_healthy: if same_attempt { old.most_healthy } else { 0 },
+            // A pause does not use up the deadline (R5.2).
+            progressed: if old.is_paused() {
+                Some(self.steady)
+            } else {
+                old.progressed
+            },
+            ignored: old.ignored,
+            transition: old.transition,
+            slots: old.slots,
+        }
+    }
+
+    fn tell_restaged(
+        &mut self,
+        set: SetId,
+        staged: &Staged,
+        was_invalid: Option<&PolicyError>,
+        was_frozen: bool,
+    ) {
+        let reference = self.sets[set].reference.clone();
+        let invalid = staged.invalid.as_ref();
+        if let Some(error) = invalid.filter(|_| was_invalid != invalid) {
+            self.emit(&reference, true, "PolicyInvalid", error.to_string());
+        }
+        if staged.assist && staged.frozen && !was_frozen {
+            let text =
+                "Nothing is deleted; the cluster's own controller still creates missing pods";
+            self.emit(&reference, true, "FreezeIncomplete", text.to_owned());
+        }
     }
 
     /// When the phase of a record began, by the monotonic clock: while this process lives that is when it was written,

@@ -250,7 +250,7 @@ fn create(law: &Law<'_>, name: &Arc<str>, hash: &str) -> Checked {
     if law.standing == Standing::Plain {
         return require(hash == target, || format!("{name} got {hash}"));
     }
-    let stable = law.stable.map(|stable| stable.hash());
+    let stable = law.stable.map(crate::daemonset::history::Revision::hash);
     let mut here = law.daemons_on(name);
     let had_target = here.any(|daemon| law.is_of_target(daemon.view));
     let allowed = match law.standing {

@@ -19,7 +19,7 @@ impl ReferencePlanner {
     ) -> Decision {
         let driven = law.driven(name);
         let unreachable = law.is_unreachable(name);
-        let held = self.is_held(set, law) || unreachable || driven == Driven::Nowhere;
+        let held = Self::is_held(set, law) || unreachable || driven == Driven::Nowhere;
         let any = law.daemons_on(name).any(|daemon| !daemon.leaving);
         let (target, stable) = (law.target_fit(name), law.stable_fit(name));
         let fit = fit(driven, target, stable, held && any);

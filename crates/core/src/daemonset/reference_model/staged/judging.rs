@@ -125,7 +125,10 @@ impl ReferencePlanner {
             _ => {}
         }
         let key = (set.view.uid.clone(), name.clone());
-        let refused = self.creates.get(&key).is_some_and(|w| w.has_failed());
+        let refused = self
+            .creates
+            .get(&key)
+            .is_some_and(super::super::pacing::Requested::has_failed);
         let ailment = match pod {
             Some(pod) if pod.view.health.waiting != Waiting::No => {
                 Ailment::Waiting(pod.view.health.waiting)

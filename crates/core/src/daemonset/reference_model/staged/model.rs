@@ -30,6 +30,11 @@ struct Basis {
 }
 
 impl Basis {
+    fn began(&self, now: Timestamp) -> Timestamp {
+        let state = self.record.state.as_ref();
+        state.map_or(now, |state| state.since.min(now))
+    }
+
     fn is_paused(&self) -> bool {
         let Commands { pause, freeze, .. } = &self.commands;
         matches!(self.setting, Setting::Invalid(_)) || pause.is_some() || freeze.is_some()
@@ -52,6 +57,38 @@ pub(in super::super) struct Rollout {
     pub(super) most_healthy: usize,
     pub(super) ignored: BTreeSet<(&'static str, String)>,
     pub(super) nodes: BTreeMap<Arc<str>, Watched>,
+}
+
+impl Rollout {
+    /// The same target with another basis.
+    fn go_on(self, basis: Basis, policy: Policy, claimed: &[Revision], now: Timestamp) -> Self {
+        let phase = |basis: &Basis| {
+            let state = basis.record.state.as_ref();
+            state.map(|s| (s.attempt, s.stage, s.phase, s.since))
+        };
+        let began = if phase(&self.basis) == phase(&basis) {
+            self.began
+        } else {
+            basis.began(now)
+        };
+        let attempt = |basis: &Basis| basis.record.state.as_ref().map(|s| s.attempt);
+        let retried = attempt(&self.basis) != attempt(&basis);
+        Self {
+            policy,
+            revisions: claimed.to_vec(),
+            stuck: false,
+            began,
+            // R5.2: what is paused does not count.
+            progressed: if self.basis.is_paused() {
+                now
+            } else {
+                self.progressed.max(began)
+            },
+            most_healthy: if retried { 0 } else { self.most_healthy },
+            basis,
+            ..self
+        }
+    }
 }
 
 /// A state that is written, without the words for people.
@@ -148,8 +185,7 @@ impl ReferencePlanner {
         let last = set.rollout.as_ref().map(|rollout| rollout.policy.clone());
         let policy = law.with_last_policy(last.as_ref()).applied_policy();
         let now = self.now;
-        let since = basis.record.state.as_ref().map_or(now, |state| state.since);
-        let began = since.min(now);
+        let began = basis.began(now);
         let old = self.set_mut(uid).rollout.take();
         let rollout = match old {
             Some(mut old) if old.basis == basis => {
@@ -157,33 +193,7 @@ impl ReferencePlanner {
                 old.policy = policy;
                 old
             }
-            Some(old) if old.basis.target == basis.target => {
-                let of = |basis: &Basis| {
-                    let state = basis.record.state.as_ref();
-                    state.map(|s| (s.attempt, s.stage, s.phase, s.since))
-                };
-                let same = of(&old.basis) == of(&basis);
-                let began = if same { old.began } else { began };
-                let attempt = |basis: &Basis| basis.record.state.as_ref().map(|s| s.attempt);
-                let retried = attempt(&old.basis) != attempt(&basis);
-                let most_healthy = if retried { 0 } else { old.most_healthy };
-                // R5.2: what is paused does not count.
-                let progressed = if old.basis.is_paused() {
-                    now
-                } else {
-                    old.progressed.max(began)
-                };
-                Rollout {
-                    basis,
-                    policy,
-                    revisions: claimed.to_vec(),
-                    stuck: false,
-                    began,
-                    progressed,
-                    most_healthy,
-                    ..old
-                }
-            }
+            Some(old) if old.basis.target == basis.target => old.go_on(basis, policy, claimed, now),
             _ => Rollout {
                 basis,
                 policy,
@@ -251,7 +261,7 @@ impl ReferencePlanner {
     }
 
     /// No node changes its revision.
-    pub(super) fn is_held(&self, set: &Set, law: &Law<'_>) -> bool {
+    pub(super) fn is_held(set: &Set, law: &Law<'_>) -> bool {
         let rollout = set.rollout.as_ref();
         let writes = rollout.is_some_and(|r| r.transition.is_some() || r.stuck);
         law.standing != Standing::Back && (law.is_held() || writes)

@@ -151,7 +151,9 @@ impl Rollouts {
     pub(super) fn deliver(&mut self, kind: Kind) -> bool {
         let event = self.cluster.deliver(kind);
         let found = event.is_some();
-        event.into_iter().for_each(|event| self.apply(event, None));
+        if let Some(event) = event {
+            self.apply(event, None);
+        }
         found
     }
 

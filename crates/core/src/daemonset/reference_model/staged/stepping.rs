@@ -52,11 +52,11 @@ fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_millis(millis + (1_000 - millis % 1_000) % 1_000)
 }
 
-fn reason(code: &str) -> Option<Reason> {
-    Some(Reason {
+fn reason(code: &str) -> Reason {
+    Reason {
         code: code.to_owned(),
         message: String::new(),
-    })
+    }
 }
 
 impl Stepping<'_, '_> {
@@ -92,7 +92,7 @@ impl Stepping<'_, '_> {
         let mut selected = nodes.iter().filter_map(|name| law.target_fit(name));
         if !nodes.is_empty() && !selected.any(|(run, _)| run) {
             (state.phase, state.cut) = (Phase::AwaitingPromotion, Cut::Nothing);
-            state.reason = reason("NoNodes");
+            state.reason = Some(reason("NoNodes"));
             return Next::Write(Verdict::Progressing, Box::new(state));
         }
         let Some((stage, cut)) = law.next_stage(0) else {
@@ -161,7 +161,7 @@ impl Stepping<'_, '_> {
                     Phase::Paused
                 };
                 let mut next = self.enter(state, phase);
-                next.reason = reason("Aborted");
+                next.reason = Some(reason("Aborted"));
                 let verdict = if back {
                     Verdict::Failed
                 } else {
@@ -233,7 +233,7 @@ impl Stepping<'_, '_> {
             (Verdict::Progressing, Phase::Paused)
         };
         let mut next = self.enter(state, phase);
-        next.reason = reason(code);
+        next.reason = Some(reason(code));
         (verdict, next)
     }
 
@@ -249,7 +249,7 @@ impl Stepping<'_, '_> {
         }
         if self.lacks_nodes() {
             let mut next = self.enter(state, Phase::AwaitingPromotion);
-            next.reason = reason("NoNodes");
+            next.reason = Some(reason("NoNodes"));
             return Some((Verdict::Progressing, next));
         }
         let (bake, _) = super::checks::stage_of(self.law, state);

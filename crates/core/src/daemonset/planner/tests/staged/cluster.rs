@@ -74,7 +74,7 @@ impl Cluster {
             upstream: options.assist.then(Planner::default),
             fake: FakeCluster::new(Timestamp::from_secs(1_000_000)),
             planner: Planner::new(options),
-            steady: Duration::from_secs(60),
+            steady: Duration::from_mins(1),
             uid: "".into(),
             broken: BTreeSet::new(),
             sick: BTreeSet::new(),
@@ -167,9 +167,9 @@ impl Cluster {
     fn deliver(&mut self, kind: Kind) -> bool {
         let event = self.fake.deliver(kind);
         let found = event.is_some();
-        event
-            .into_iter()
-            .for_each(|event| self.apply_to_both(event));
+        if let Some(event) = event {
+            self.apply_to_both(event);
+        }
         found
     }
 
@@ -379,8 +379,9 @@ impl Cluster {
         let uid = self.uid.clone();
         self.fake.edit_set(&uid, |set| {
             let all = Arc::make_mut(&mut set.annotations);
-            keys.iter()
-                .for_each(|key| drop(all.remove(&format!("{PREFIX}{key}"))));
+            for key in keys {
+                all.remove(&format!("{PREFIX}{key}"));
+            }
         });
     }
 

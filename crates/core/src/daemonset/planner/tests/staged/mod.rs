@@ -157,7 +157,7 @@ fn r3_7_a_stage_by_label_follows_the_label() {
     let mut cluster = Cluster::new(4, &[("stages", "nodes(pool=canary) 1h, 100%")]);
     let label = |cluster: &mut Cluster, name: &str| {
         cluster.edit_node(name, |node| {
-            drop(node.labels.insert("pool".into(), "canary".into()))
+            drop(node.labels.insert("pool".into(), "canary".into()));
         });
         cluster.run();
     };
@@ -542,7 +542,7 @@ fn r12_3_a_node_that_joins_during_a_rollout_waits_for_the_revision_that_it_is_dr
         let hash = cluster.hash(of).unwrap();
         let pods = cluster.fake.pods.values();
         let pods = pods.filter(move |pod| pod.labels[HASH_LABEL] == hash);
-        pods.filter_map(|pod| pod.target().map(|node| node.to_string()))
+        pods.filter_map(|pod| pod.target().map(std::string::ToString::to_string))
     };
     // Those driven to stable have it and wait no longer; one that joins before the cut waits for the broken target.
     for node in ["node-3", "node-4", "node-5"] {
