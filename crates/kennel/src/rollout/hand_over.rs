@@ -36,14 +36,17 @@ pub(super) async fn run(args: &HandOverArgs) -> anyhow::Result<ExitCode> {
     };
     let (client, _) = connect(&cluster).await?;
     let sets = concerned(&client).await?;
-    let mut obstacles = String::new();
+    let mut obstacles = Vec::new();
     for set in &sets {
         if let Some(why) = obstacle_of(&client, set).await? {
-            obstacles.push_str(&format!("{}: {why}\n", name_of(set)));
+            obstacles.push(format!("{}: {why}\n", name_of(set)));
         }
     }
     if !obstacles.is_empty() {
-        print(&format!("{obstacles}\nNot handed over. {ADVICE}"))?;
+        print(&format!(
+            "{}\nNot handed over. {ADVICE}",
+            obstacles.concat()
+        ))?;
         return Ok(REFUSED.into());
     }
     if args.check {
