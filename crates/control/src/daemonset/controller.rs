@@ -34,6 +34,10 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the metrics of rollouts are updated while no rollout changes its phase.
 const ROLLOUTS_INTERVAL: Duration = Duration::from_secs(1);
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are of the large variant"
+)]
 pub(super) enum Outcome {
     Write {
         ticket: Ticket,

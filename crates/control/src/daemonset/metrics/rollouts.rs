@@ -122,7 +122,7 @@ impl Rollout {
         self.began.elapsed()
     }
 
-    fn nodes(&self) -> [(&'static str, i64); 6] {
+    fn nodes(&self) -> [(&str, i64); 6] {
         let nodes = self.nodes;
         [
             ("waiting", nodes.waiting),
@@ -170,7 +170,7 @@ impl Observed for Rollouts {
         });
         one(page, &STAGE, all(), |rollout| rollout.stage);
         one(page, &STAGES, all(), |rollout| rollout.stages);
-        each(page, &NODES, all(), |rollout| rollout.nodes());
+        each(page, &NODES, all(), Rollout::nodes);
         each(page, &STALLED, all(), |rollout| {
             rollout.stalled.as_deref().map(|reason| (reason, 1))
         });
