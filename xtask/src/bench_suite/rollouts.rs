@@ -142,8 +142,10 @@ impl Bench {
         ];
         self.release("crashes", &policy).await?;
         // The watch of pods may be behind the others.
-        self.until("back", |bench| bench.is_held() && bench.crashed_at.is_some())
-            .await?;
+        self.until("back", |bench| {
+            bench.is_held() && bench.crashed_at.is_some()
+        })
+        .await?;
         let reached = self.nodes.get("agent:crashes").map_or(0, BTreeSet::len);
         report.judge(
             "5,000 nodes, reached by a release that crashes",
