@@ -53,7 +53,7 @@ pub enum Phase {
     Paused,
     /// The rollout has failed, and all nodes go back to stable.
     RollingBack,
-    /// All nodes are back on stable; the target stays failed.
+    /// No node has the target any more; it stays failed.
     Held,
     /// Every node has the target.
     Complete,

@@ -63,7 +63,7 @@ pub static ALL: &[Known] = &[
     warning(DAEMON_SETS, "DaemonSet", "RollingBack",
         "After a failure or an abort, every node goes back to the stable revision."),
     normal(DAEMON_SETS, "DaemonSet", "RolledBack",
-        "Every node is back on the stable revision; the failed revision is held until a person retries it."),
+        "No node has the failed revision any more, and it is held until a person retries it."),
     normal(DAEMON_SETS, "DaemonSet", "RolloutComplete", "Every node has the new revision, and it is stable."),
     normal(DAEMON_SETS, "DaemonSet", "RolloutSuperseded", "A newer template takes the place of one that was being rolled out."),
     warning(DAEMON_SETS, "DaemonSet", "PolicyInvalid",

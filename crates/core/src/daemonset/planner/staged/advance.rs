@@ -494,7 +494,7 @@ impl Planner {
                 ),
             ],
             Transition::RolledBack => {
-                let text = format!("{hash} is held; every node is back on {stable}");
+                let text = format!("{hash} is held; no node has it any more, and all get {stable}");
                 normal("RolledBack", text)
             }
             Transition::RolloutComplete => {
