@@ -63,7 +63,7 @@ impl ReferencePlanner {
                 && set.selects(&view.labels);
             if owner || suits {
                 set.history.on_shown(&view.uid);
-                set.history.triggered |= !added_with_owner;
+                set.history.triggered |= !added_with_owner || set.rollout.is_some();
             }
         }
     }

@@ -97,11 +97,9 @@ impl Planner {
                 continue;
             };
             self.sets[set].history.on_shown(&revision.uid);
-            if !added_with_owner {
+            // A revision of a staged rollout may be shown with its state.
+            if !added_with_owner || self.sets[set].staged.is_some() {
                 self.mark_history(set);
-            } else if self.sets[set].staged.is_some() {
-                // The state of a rollout that could not be written may be tried again.
-                self.mark_for_sync(set);
             }
         }
         if revision.controller.is_none() {

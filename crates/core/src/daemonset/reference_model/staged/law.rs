@@ -61,6 +61,8 @@ pub(in super::super) struct Law<'a> {
     stable_template: Option<Value>,
     pub(super) record: Record,
     pub(super) standing: Standing,
+    /// The controller may not know all of the revisions, so stable may be another for it.
+    pub(super) uncertain: bool,
 }
 
 impl<'a> Law<'a> {
@@ -111,6 +113,7 @@ impl<'a> Law<'a> {
             target,
             record,
             standing,
+            uncertain: false,
         };
         law.stable = law.find_stable();
         law.stable_template = law.stable.and_then(Revision::template);

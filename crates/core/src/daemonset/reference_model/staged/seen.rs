@@ -20,6 +20,9 @@ pub(super) struct Seen {
     pub(super) nodes: BTreeMap<Arc<str>, NodeView>,
     pub(super) pods: BTreeMap<Uid, PodView>,
     pub(super) revisions: BTreeMap<Uid, Revision>,
+    /// Revisions that answers have shown and no watch yet. The controller may have forgotten those that it created for a
+    /// template that is another by now.
+    unshown: BTreeSet<Uid>,
     /// The last policy that could be read.
     policy: Option<Policy>,
     /// Pods whose deletion was requested and has not failed.
@@ -38,8 +41,14 @@ impl Seen {
                 self.pods.remove(uid);
                 self.deleting.remove(uid);
             }
-            Event::Revision(revision) => self.show_revision(revision),
-            Event::RevisionGone(uid) => drop(self.revisions.remove(uid)),
+            Event::Revision(revision) => {
+                self.unshown.remove(&revision.uid);
+                self.show_revision(revision);
+            }
+            Event::RevisionGone(uid) => {
+                self.unshown.remove(uid);
+                self.revisions.remove(uid);
+            }
             Event::Synced
             | Event::Namespace { .. }
             | Event::Config(_)
@@ -80,7 +89,12 @@ impl Seen {
             (
                 Write::WriteRecord { .. } | Write::CreateRevision { .. },
                 Ok(Answer::Revision(revision)),
-            ) => self.show_revision(revision),
+            ) => {
+                if !self.revisions.contains_key(&revision.uid) {
+                    self.unshown.insert(revision.uid.clone());
+                }
+                self.show_revision(revision);
+            }
             (Write::DeletePod(pod), Err(_)) => drop(self.deleting.remove(&pod.uid)),
             _ => {}
         }
@@ -99,6 +113,8 @@ impl Seen {
         let revisions = self.revisions.values();
         let revisions = revisions.filter(|revision| revision.controller.as_ref() == Some(uid));
         let law = Law::new(set, &self.nodes, pods.collect(), revisions.collect())?;
-        Some(law.with_last_policy(self.policy.as_ref()))
+        let mut law = law.with_last_policy(self.policy.as_ref());
+        law.uncertain = !self.unshown.is_empty();
+        Some(law)
     }
 }
