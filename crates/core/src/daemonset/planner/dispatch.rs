@@ -75,7 +75,9 @@ impl Planner {
                 set.rollout.unavailable < budget.unavailable && set.throttle.may_delete()
             };
             while let Some(node) = self.first(set, within, |q| &q.candidates) {
-                self.take_turn(set, node);
+                if !self.take_turn(set, node) {
+                    break;
+                }
             }
             return;
         }
@@ -107,14 +109,18 @@ impl Planner {
         }
     }
 
-    /// The turn of a node in a rollout without `maxSurge`.
-    fn take_turn(&mut self, set: SetId, node: NodeId) {
+    /// The turn of a node in a rollout without `maxSurge`. False if it gains a pod and none may be created now.
+    fn take_turn(&mut self, set: SetId, node: NodeId) -> bool {
         let decision = self.decide_slot(set, node);
-        if decision.is_some_and(|decision| decision.role == RolloutRole::Gain) {
-            self.create_pod(set, node);
-        } else {
+        if decision.is_none_or(|decision| decision.role != RolloutRole::Gain) {
             self.delete_rollout_pod(set, node);
+            return true;
         }
+        let may_create = self.sets[set].throttle.may_create(self.now);
+        if may_create {
+            self.create_pod(set, node);
+        }
+        may_create
     }
 
     fn delete_rollout_pod(&mut self, set: SetId, node: NodeId) {

@@ -83,6 +83,7 @@ impl ReferencePlanner {
             };
             match next.candidate.clone().filter(|_| !next.gains) {
                 Some(pod) => self.delete(uid, &pod),
+                None if !may_create => return false,
                 None => self.create(uid, next),
             }
             return true;

@@ -200,6 +200,8 @@ impl ReferencePlanner {
     pub(super) fn judge(&self, set: &Set, law: &Law<'_>, name: &Arc<str>) -> Judged {
         let rollout = set.rollout.as_ref().unwrap();
         let node = rollout.nodes.get(name).cloned().unwrap_or_default();
+        // The pod may be another than when the node was looked at last.
+        let node = self.watch(set, law, name, node);
         let admitted = law.has_node(name) && law.is_admitted(name);
         let pod = Self::target_pod(law, name);
         let blamed = self.is_blamed(set, law, name);
