@@ -184,6 +184,12 @@ fn awaiting(input: &Input<'_>) -> Step {
     // The gate may have been taken out of the policy.
     let gated = present_stage(input).is_none_or(|stage| stage.manual);
     if !waits_for_nodes && !gated && !input.paused {
+        if let Some(failed) = too_many_failures(input) {
+            return failed;
+        }
+        if input.totals.pending > 0 {
+            return Step::Wait(None);
+        }
         let (state, verdict, transition) = go_on(input);
         return Step::Go(Box::new(state), verdict, transition);
     }

@@ -283,7 +283,10 @@ impl Stepping<'_, '_> {
         // R1.3: the policy may have lost the gate.
         let gate = self.law.policy.stages.get(state.stage.wrapping_sub(1));
         if code != Some("NoNodes") && gate.is_some_and(|s| !s.manual) && !self.is_paused() {
-            return Some(self.next_stage(state));
+            if self.has_failed(state) {
+                return Some(self.fail(state, "*"));
+            }
+            return (self.totals.pending == 0).then(|| self.next_stage(state));
         }
         let found = code == Some("NoNodes") && state.stage > 0 && !self.lacks_nodes();
         let next = || (Verdict::Progressing, self.enter(state, Phase::Updating));

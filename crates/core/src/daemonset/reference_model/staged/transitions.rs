@@ -91,17 +91,19 @@ impl Checks {
                 if commanded {
                     return Ok(());
                 }
-                self.has_baked(law, old, now)?;
+                if old.phase != Phase::AwaitingPromotion {
+                    self.has_baked(law, old, now)?;
+                }
                 is_complete(law, now)
             }
             Phase::Paused => {
-                let from = matches!(old.phase, Phase::Updating | Phase::Baking);
+                let from = goes(old);
                 let pauses = law.policy.on_failure == OnFailure::Pause || old.stable.is_none();
                 let fails = from && pauses && new.reason.is_some();
                 require(fails || commanded, || "R5.3".to_owned())
             }
             Phase::RollingBack => {
-                let from = matches!(old.phase, Phase::Updating | Phase::Baking);
+                let from = goes(old);
                 let back = law.policy.on_failure == OnFailure::Rollback;
                 require(old.stable.is_some(), || "R5.4: no stable".to_owned())?;
                 let fails = from && back && new.reason.is_some();
@@ -150,10 +152,12 @@ impl Checks {
         if commanded {
             return Ok(());
         }
-        let gate = old.phase == Phase::AwaitingPromotion || stage_of(law, old).1;
-        let gate = gate && old.accepted != Accepted::All;
+        let gate = stage_of(law, old).1 && old.accepted != Accepted::All;
         require(!gate, || "R3.6: manual".to_owned())?;
-        self.has_baked(law, old, now)?;
+        // R1.3: what has waited at a gate that is gone has baked before.
+        if old.phase != Phase::AwaitingPromotion {
+            self.has_baked(law, old, now)?;
+        }
         is_complete(law, now)
     }
 
@@ -171,6 +175,14 @@ impl Checks {
             format!("R3.5: baked for {baked} of {bake} ms")
         })
     }
+}
+
+/// The rollout may fail by itself.
+fn goes(state: &State) -> bool {
+    matches!(
+        state.phase,
+        Phase::Updating | Phase::Baking | Phase::AwaitingPromotion
+    )
 }
 
 /// The first state of a rollout (R2, R2.1, R3.1).
