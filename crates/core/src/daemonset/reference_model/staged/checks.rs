@@ -93,6 +93,10 @@ impl Checks {
         let Some((pod, name)) = pod.and_then(|pod| Some((pod, pod.view.target()?))) else {
             return Ok(());
         };
+        // An earlier request got no answer in time and is repeated.
+        if pod.leaving {
+            return Ok(());
+        }
         if pod.view.terminal() || !law.nodes.contains_key(name) || staying(law, name).len() > 1 {
             return Ok(());
         }
