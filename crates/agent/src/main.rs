@@ -14,7 +14,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(name = "kennel", version)]
 struct Args {
     /// What to log
-    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER")]
+    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER", value_parser = logging::filter)]
     log: Option<String>,
 
     #[command(subcommand)]

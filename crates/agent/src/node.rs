@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kennel_client::backoff::{Backoff, Policy};
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
@@ -22,9 +21,6 @@ use crate::runtime_choice::{SelectedRuntime, choose};
 const DEFAULT_MANIFEST_DIR: &str = "/etc/kennel/manifests";
 /// Where log collectors look for logs.
 const DEFAULT_LOG_DIR: &str = "/var/log";
-
-/// Between attempts to connect to a container runtime.
-const RUNTIME_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(15));
 
 /// Settings that do not come from [`NodeArgs`].
 pub struct Place {
@@ -122,24 +118,19 @@ fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
     }
 }
 
-/// Opens the runtime that the flags select, or the one that is found, and logs the choice.
-pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+/// Opens the runtime that the flags select, or the one that is found, and logs the choice. A container runtime need not
+/// run yet: until it does, the node is not ready.
+pub fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     let choice = choose(args.runtime, args.cri_socket.as_deref(), Path::exists);
-    let runtime = open(&choice.kind, data).await?;
-    let about = runtime.about();
-    tracing::info!(
-        "using runtime {} {}: {}",
-        about.name,
-        about.version,
-        choice.reason
-    );
+    let runtime = open(&choice.kind, data)?;
+    tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
     Ok(runtime)
 }
 
-async fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     match kind {
         SelectedRuntime::Simulated => Ok(Arc::new(FakeRuntime::new())),
-        SelectedRuntime::Cri(socket) => Ok(Arc::new(container_runtime(socket).await)),
+        SelectedRuntime::Cri(socket) => Ok(Arc::new(Cri::new(socket))),
         SelectedRuntime::Process => {
             let options = process::Options {
                 data: data.to_owned(),
@@ -164,18 +155,6 @@ pub fn own_binary() -> anyhow::Result<PathBuf> {
         .strip_suffix(" (deleted)")
         .map_or(path.clone(), PathBuf::from);
     Ok(PATH.get_or_init(|| path).clone())
-}
-
-/// Retries until the container runtime is available: after a boot, it may start later than the agent.
-async fn container_runtime(socket: &Path) -> Cri {
-    let mut retry = Backoff::new(RUNTIME_RETRY);
-    loop {
-        match Cri::connect(socket).await {
-            Ok(runtime) => return runtime,
-            Err(error) => tracing::warn!("waiting for the container runtime: {error}"),
-        }
-        retry.sleep().await;
-    }
 }
 
 /// `flag` is named in the error.

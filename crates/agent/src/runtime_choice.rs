@@ -1,5 +1,6 @@
 //! Chooses the runtime of a node. The agent logs the choice and its reason at start.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::args::RuntimeKind;
@@ -13,6 +14,17 @@ pub(crate) enum SelectedRuntime {
     Cri(PathBuf),
     Process,
     Simulated,
+}
+
+/// The value of `--runtime`.
+impl fmt::Display for SelectedRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cri(_) => "cri",
+            Self::Process => "process",
+            Self::Simulated => "simulated",
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

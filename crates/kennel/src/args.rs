@@ -13,8 +13,11 @@ use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
 use crate::rollout::RolloutArgs;
 use crate::token_args::TokenArgs;
+use crate::verb::version::VersionArgs;
 use crate::why::WhyArgs;
 use kennel_agent::args::{AgentArgs, NodeArgs, ScenarioArgs};
+use kennel_agent::flag_values::listen_address;
+use kennel_agent::logging;
 use kennel_playground::PlaygroundArgs;
 use kennel_server::audit;
 use kennel_standalone::controller_manager::selection::{self, Selection};
@@ -24,7 +27,7 @@ use kennel_standalone::controller_manager::selection::{self, Selection};
 #[command(name = "kennel", version, about, max_term_width = 100)]
 pub(crate) struct Args {
     /// Log level (error, warn, info, debug) or filter, such as `kennel::request=debug`
-    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER")]
+    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER", value_parser = logging::filter)]
     pub(crate) log: Option<String>,
 
     #[command(subcommand)]
@@ -199,6 +202,16 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Playground(PlaygroundArgs),
 
+    /// Print the version of this program, and of the server if one is configured
+    ///
+    /// Asks the server of --kubeconfig, of $KUBECONFIG or ~/.kube/config. If it cannot be reached, prints
+    /// the version of this program, and exits with 1. Example:
+    ///
+    ///   kennel version
+    ///   kennel version --client -o json
+    #[command(verbatim_doc_comment)]
+    Version(VersionArgs),
+
     /// Print a shell completion script
     ///
     /// For bash, in this shell and in later ones:
@@ -222,8 +235,8 @@ impl Verb {
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
             Self::Playground(_) => "error",
-            Self::Token(_) | Self::Why(_) | Self::Rollout(_) => "warn",
-            _ => kennel_agent::logging::DEFAULT_FILTER,
+            Self::Token(_) | Self::Why(_) | Self::Rollout(_) | Self::Version(_) => "warn",
+            _ => logging::DEFAULT_FILTER,
         }
     }
 }
@@ -239,12 +252,13 @@ pub(crate) struct ServerArgs {
     )]
     pub(crate) data_dir: PathBuf,
 
-    /// Address to serve the API on; port 0 chooses a free port
+    /// Address to serve the API on, such as `localhost:6443` or `:6443` (all addresses); port 0 chooses a free port
     #[arg(
         long,
         env = "KENNEL_LISTEN",
         default_value = "127.0.0.1:6443",
-        value_name = "ADDRESS"
+        value_name = "ADDRESS",
+        value_parser = listen_address
     )]
     pub(crate) listen: SocketAddr,
 
@@ -316,14 +330,14 @@ pub(crate) struct UpArgs {
 
     /// Address of the real node's kubelet API (logs, exec, port-forward)
     /// [default: port 10250 of its address, or a free port if that is taken]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) node_listen: Option<SocketAddr>,
 
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
 
     /// Serve DNS on this address, as `kennel dns` does [default: no DNS server]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) dns_listen: Option<SocketAddr>,
 
     #[command(flatten)]
@@ -362,7 +376,7 @@ pub(crate) struct DnsArgs {
     pub(crate) kubeconfig: Option<PathBuf>,
 
     /// Address to serve DNS on, over UDP and TCP; port 0 chooses a free port
-    #[arg(long, default_value = "127.0.0.1:10053", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:10053", value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) dns_listen: SocketAddr,
 
     #[command(flatten)]
@@ -424,7 +438,7 @@ pub(crate) struct ControllerArgs {
     pub(crate) placement: Placement,
 
     /// Address to serve /metrics, /healthz, /livez and /readyz on, over plain HTTP; port 0 chooses a free port
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) metrics_listen: Option<SocketAddr>,
 
     #[command(flatten)]

@@ -35,6 +35,10 @@ fn main() -> ExitCode {
     if let args::Verb::Agent(agent) = &args.verb
         && !agent.simulates_nodes()
     {
+        if let Err(error) = kennel_agent::check(agent) {
+            logging::print_error(&error);
+            return ExitCode::FAILURE;
+        }
         embedded_agent::exec(&agent.data_dir);
     }
     match verb::run(args) {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use kennel_agent::flag_values::server_url;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TokenArgs {
@@ -35,7 +36,7 @@ pub(crate) enum TokenVerb {
 
         /// URL of the server for other machines [default: the URL in the kubeconfig; a loopback address is replaced
         /// by this machine's address if the server listens there]
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", value_parser = server_url)]
         server: Option<String>,
 
         /// Description shown by `kennel token list`

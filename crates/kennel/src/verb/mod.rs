@@ -8,6 +8,7 @@ mod rollout;
 mod server;
 mod token;
 mod up;
+pub(crate) mod version;
 mod why;
 
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Bench(args) => bench::run(args).await,
             Verb::Completions(args) => generate::print(&args),
             Verb::Generate(args) => generate::run(&args),
+            Verb::Version(args) => version::run(args).await,
             Verb::Playground(args) => kennel_playground::run(args).await,
             Verb::Why(args) => return Ok(why::run(args).await),
             Verb::Rollout(args) => return Ok(rollout::run(args).await),

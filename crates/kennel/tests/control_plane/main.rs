@@ -24,5 +24,6 @@ mod server_faults;
 mod server_lifecycle;
 mod sessions;
 mod simulation;
+mod starting;
 mod unauthorized_clients;
 mod why;

@@ -171,7 +171,10 @@ impl Agent {
         let holder = Holder::current(&start.machine);
         let lease = Lease::new(writer.clone(), &self.settings.node_name, holder);
         // Another agent of this name keeps this one from starting; an unreachable API server does not.
-        let claimed = matches!(lease.check().await?, Claim::Ours);
+        let Some(claim) = self.stop.run_until_cancelled(lease.check()).await else {
+            return Ok(());
+        };
+        let claimed = matches!(claim?, Claim::Ours);
         let sources = vec![Origin::File, Origin::Api];
         let recorder = self.recorder(&writer);
         self.run_pods(receivers, cluster.client.clone(), Some(&recorder), sources);
@@ -181,7 +184,11 @@ impl Agent {
         self.serve_kubelet_api(start.listener, &cluster)?;
         notify(start.started);
         if !claimed {
-            claim(&lease, &self.stop).await?;
+            let claimed = claim_when_reachable(&lease);
+            match self.stop.run_until_cancelled(claimed).await {
+                Some(claimed) => claimed?,
+                None => return Ok(()),
+            }
         }
         let heartbeat = self.heartbeat(&cluster, writer, recorder);
         self.join(&cluster, heartbeat, mirror.mirror_pods).await;
@@ -336,6 +343,7 @@ impl Agent {
             pressures: self.pressures.subscribe(),
             node: self.node.clone(),
             recorder,
+            unready: None,
         }
     }
 
@@ -405,15 +413,12 @@ struct MirrorSenders {
 }
 
 /// Waits until the API server confirms that no other agent has the Lease.
-async fn claim(lease: &Lease, stop: &CancellationToken) -> Result<(), StartError> {
+async fn claim_when_reachable(lease: &Lease) -> Result<(), LeaseError> {
     loop {
         match lease.check().await? {
             Claim::Ours => return Ok(()),
             Claim::Unknown(failure) => tracing::warn!("cannot reach the API server: {failure}"),
         }
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(RETRY_DELAY) => {}
-        }
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }

@@ -63,7 +63,7 @@ async fn a_pod_survives_an_agent_restart_and_is_removed_completely() {
     );
 
     // Another agent, with no memory of any of this.
-    let heir = Cri::connect(&fixture.containerd.socket()).await.unwrap();
+    let heir = Cri::new(&fixture.containerd.socket());
     let found = heir.list().await.unwrap().remove(0);
     assert_eq!(found.pod, pod.config.pod);
     assert_eq!(found.observed.runs, [run]);

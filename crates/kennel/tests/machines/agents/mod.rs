@@ -11,4 +11,5 @@ mod pod_lifecycle;
 mod pressure;
 mod pulls;
 mod rotation;
+mod runtime_outage;
 mod static_pods;
