@@ -39,9 +39,13 @@ pub fn check(args: &AgentArgs) -> anyhow::Result<()> {
     if let Some(kubeconfig) = &args.kubeconfig {
         return cluster::check_file(kubeconfig);
     }
-    let pki = node::absolute(&args.data_dir).join(PKI);
+    let data = node::absolute(&args.data_dir);
+    let (name, pki) = (
+        node::name(&args.node, &Machine::read(&data))?,
+        data.join(PKI),
+    );
     if !runs_alone(args, &pki) {
-        join::check(&pki, &join_options(args))?;
+        join::check(&pki, &name, &join_options(args))?;
     }
     Ok(())
 }

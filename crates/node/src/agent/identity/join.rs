@@ -68,12 +68,11 @@ enum JoinPlan {
         token: String,
         /// The stored authority, unless it is that of another cluster.
         ca_pem: Option<String>,
-        expired: Option<Certificate>,
     },
 }
 
 impl JoinPlan {
-    fn of(dir: &Path, options: &JoinOptions) -> Result<Self, IdentityError> {
+    fn of(dir: &Path, node: &str, options: &JoinOptions) -> Result<Self, IdentityError> {
         let read = |file: &str| certificate::read(&dir.join(file));
         let (server, ca_pem) = (read(SERVER_FILE)?, read(CA_FILE)?);
         let server = options.server.clone().or(server);
@@ -81,10 +80,10 @@ impl JoinPlan {
         let server = server.ok_or_else(not_joined)?;
         // Another hash is another cluster: do not use the stored authority.
         let ca_pem = ca_pem.filter(|pem| has_hash(pem, options.ca_hash.as_deref()));
-        let mut expired = None;
         if let Some(ca_pem) = &ca_pem
             && let Some(client) = Certificate::read(&dir.join(CLIENT_FILE))?
         {
+            check_name(&client, node, dir)?;
             if client.not_after * 1000 > clock::now_ms() {
                 let ca_pem = ca_pem.clone();
                 return Ok(Self::Stored(Joined {
@@ -97,7 +96,6 @@ impl JoinPlan {
                 let expired = clock::rfc3339(client.not_after);
                 return Err(IdentityError::Expired { expired });
             }
-            expired = Some(client);
         }
         let token = options.token.clone().ok_or_else(not_joined)?;
         if ca_pem.is_none() && options.ca_hash.is_none() {
@@ -109,21 +107,19 @@ impl JoinPlan {
             server,
             token,
             ca_pem,
-            expired,
         })
     }
 }
 
 /// Fails if a join would fail without asking the server. Creates nothing.
-pub fn check(dir: &Path, options: &JoinOptions) -> Result<(), IdentityError> {
-    JoinPlan::of(dir, options).map(drop)
+pub fn check(dir: &Path, node: &str, options: &JoinOptions) -> Result<(), IdentityError> {
+    JoinPlan::of(dir, node, options).map(drop)
 }
 
 /// Joins the cluster, or uses what `dir` has of an earlier join.
 pub async fn join(dir: &Path, node: &str, options: &JoinOptions) -> Result<Joined, IdentityError> {
-    let (server, token, ca_pem, expired) = match JoinPlan::of(dir, options)? {
+    let (server, token, ca_pem) = match JoinPlan::of(dir, node, options)? {
         JoinPlan::Stored(joined) => {
-            check_name(&joined.client, node, dir)?;
             certificate::write(&dir.join(SERVER_FILE), &joined.server)?;
             return Ok(joined);
         }
@@ -131,12 +127,8 @@ pub async fn join(dir: &Path, node: &str, options: &JoinOptions) -> Result<Joine
             server,
             token,
             ca_pem,
-            expired,
-        } => (server, token, ca_pem, expired),
+        } => (server, token, ca_pem),
     };
-    if let Some(expired) = expired {
-        check_name(&expired, node, dir)?;
-    }
     let ca_pem = match ca_pem {
         Some(pem) => pem,
         None => fetch_ca(&server, options.ca_hash.as_deref().unwrap_or_default()).await?,
