@@ -38,7 +38,7 @@ pub fn filter(text: &str) -> Result<String, FilterError> {
 }
 
 pub fn start(filter: &str) {
-    let filter = EnvFilter::builder().parse_lossy(filter);
+    let filter = without_client_errors(EnvFilter::builder().parse_lossy(filter));
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -47,6 +47,16 @@ pub fn start(filter: &str) {
         // Errors about a closed stderr would go to stderr and panic.
         .log_internal_errors(false)
         .init();
+}
+
+/// Leaves out the errors that `kube` logs for every failed request, unless the filter asks for details: the callers log
+/// or print them with what to check.
+fn without_client_errors(filter: EnvFilter) -> EnvFilter {
+    let is_detailed = filter.max_level_hint() > Some(LevelFilter::INFO);
+    match "kube_client::client=off".parse() {
+        Ok(directive) if !is_detailed => filter.add_directive(directive),
+        _ => filter,
+    }
 }
 
 /// Prints an error with its causes.

@@ -5,6 +5,7 @@ use std::io;
 
 use hyper_util::client::legacy;
 use kube::client::ClientBuilder;
+use kube::runtime::watcher;
 use kube::{Client, Config};
 use rustls::CertificateError;
 use tower::BoxError;
@@ -114,6 +115,16 @@ pub fn describe(error: &kube::Error) -> String {
         kube::Error::Service(error) if error.is::<ConnectionError>() => error.to_string(),
         kube::Error::Service(error) => last(&**error),
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The same of a watch.
+pub fn describe_watch(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => describe(error),
         other => other.to_string(),
     }
 }

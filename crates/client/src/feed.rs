@@ -17,6 +17,7 @@ use kube::runtime::watcher::{self, Config, Event};
 use serde::de::DeserializeOwned;
 
 use crate::backoff::{self, Policy};
+use crate::connection;
 
 /// What a watch delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +95,8 @@ where
         match self.events.next().await? {
             Ok(event) => Some(self.known.apply(event)),
             Err(error) => {
-                tracing::warn!(%error, "watching {what} was interrupted");
+                let reason = connection::describe_watch(&error);
+                tracing::warn!(error = %reason, "watching {what} was interrupted");
                 if let Some(listing) = restart(&error) {
                     self.restarts.sleep().await;
                     self.events = (self.begin)(listing);

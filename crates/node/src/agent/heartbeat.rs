@@ -193,9 +193,10 @@ impl Heartbeat {
         if reason == self.unready {
             return;
         }
-        match &reason {
-            Some(reason) => tracing::warn!("node {} is not ready: {reason}", self.name()),
-            None => tracing::info!("node {} is ready", self.name()),
+        if let Some(reason) = &reason {
+            tracing::warn!("node {} is not ready: {reason}", self.name());
+        } else {
+            tracing::info!("node {} is ready", self.name());
         }
         self.unready = reason;
     }

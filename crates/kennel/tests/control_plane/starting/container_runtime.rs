@@ -10,7 +10,8 @@ use super::KENNEL;
 
 /// A stop must not wait for the runtime. Generous, for busy machines.
 const AT_ONCE: Duration = Duration::from_secs(8);
-const MISSING: &str = "/nowhere/containerd.sock";
+const MESSAGE: &str = "container runtime is down: the container runtime at /nowhere/containerd.sock does not answer: \
+    No such file or directory (os error 2)";
 const RUNTIME: [&str; 3] = [
     "--runtime=cri",
     "--cri-socket=/nowhere/containerd.sock",
@@ -35,7 +36,7 @@ fn is_not_ready(kubectl: &Kubectl, node: &str) {
         let ready = conditions.find(|condition| condition["type"] == "Ready");
         let ready = ready.ok_or("no condition")?;
         let message = ready["message"].as_str().unwrap_or_default();
-        let says = message.starts_with("container runtime is down: ") && message.contains(MISSING);
+        let says = message == MESSAGE;
         let expected = says && ready["status"] == "False" && ready["reason"] == "KubeletNotReady";
         let version = &node["status"]["nodeInfo"]["containerRuntimeVersion"];
         assert_eq!(version, "unknown://Unknown");
