@@ -39,6 +39,7 @@ impl Fixture {
         let containerd = builder.start();
         containerd.import(&Image::new(IMAGE));
         let cri = Cri::new(&containerd.socket());
+        assert_eq!(cri.health().await.runtime, None);
         let changes = Mutex::new(cri.changes());
         Self {
             containerd,
