@@ -82,11 +82,13 @@ if scripts/needs-build.sh "$STAMP" "$BINARY" Cargo.toml Cargo.lock crates; then
     build
     [ -z "$everything" ] || echo $(($(date +%s) - began)) >"$SECONDS_FILE"
     mv "$STAMP.new" "$STAMP"
+    step="4/4 "
 else
     say "nothing has changed since the last build"
     KUBECTL=$(find_kubectl)
+    step=
 fi
-say "4/4 starting the playground: $BINARY playground"
+say "${step}starting the playground: $BINARY playground"
 [ "$(id -u)" = 0 ] ||
     say "for nodes with networks of their own, as root: sudo $BINARY playground --kubectl $KUBECTL"
 exec "$BINARY" playground --kubectl "$KUBECTL" "$@"

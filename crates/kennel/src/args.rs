@@ -109,7 +109,7 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Agent(Box<AgentArgs>),
 
-    /// End the pods that Kennel runs on this machine, and delete its data, including the cluster
+    /// End Kennel's pods on this machine, and delete its data
     ///
     /// Pods keep running when kennel stops; this ends them, when no kennel uses the data directory. It ends
     /// pods (processes, and containers in a container runtime), unmounts their volumes, and deletes their

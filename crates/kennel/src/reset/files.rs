@@ -13,7 +13,7 @@ pub(super) fn delete(dir: &Path, entries: &[&str]) -> Vec<Failure> {
     for entry in entries {
         let path = dir.join(entry);
         if let Err(error) = delete_entry(&path) {
-            failures.push(Failure::new(path.display().to_string(), error));
+            failures.push(Failure::new(path.display().to_string(), &error));
         }
     }
     failures

@@ -1,5 +1,6 @@
 //! What `make run` decides: whether to build, and how far a build is.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ fn a_program_is_built_only_if_its_sources_have_changed() {
 fn the_progress_of_a_build_is_shown_in_steps() {
     let mut messages = String::from("    Updating crates.io index\n");
     for number in 0..50 {
-        messages += &format!("   Compiling crate-{number} v1.0.{number}\n");
+        writeln!(messages, "   Compiling crate-{number} v1.0.{number}").unwrap();
     }
     messages += "error[E0425]: cannot find value `x`\n    Finished `dev` profile\n";
     let mut child = Command::new(script("build-progress.sh"))

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 /// In the data directory.
-pub const LOCK_FILE: &str = "lock";
+pub const FILE: &str = "lock";
 
 /// Held until dropped; the kernel releases it when the process ends.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Lock {
             std::fs::create_dir_all(dir)?;
             let mut options = File::options();
             let options = options.read(true).write(true).create(true).truncate(false);
-            options.open(dir.join(LOCK_FILE))
+            options.open(dir.join(FILE))
         };
         let mut file = open().map_err(|source| LockError::Directory {
             dir: shown.clone(),

@@ -106,13 +106,13 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     let alive = |cached: &&Arc<CachedPod>| cached.observed.running().next().is_some();
     let running = cache.all().iter().filter(alive).count();
     if running > 0 {
-        let pods = if running == 1 {
-            "pod keeps"
-        } else {
-            "pods keep"
+        let (pods, them) = match running {
+            1 => ("pod keeps", "it"),
+            _ => ("pods keep", "them"),
         };
         tracing::info!(
-            "{running} {pods} running until the next start; to end them: kennel reset --keep-data --data-dir {}",
+            "{running} {pods} running, and the next start takes {them} over; to end {them}: kennel reset --keep-data \
+             --data-dir {}",
             data_dir.display()
         );
     }

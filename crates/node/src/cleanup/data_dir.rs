@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::resources::RESOURCES_FILE;
-use crate::agent::lock::LOCK_FILE;
+use crate::agent::lock::FILE as LOCK_FILE;
 
 /// All that an agent creates, in the order of deletion: what a repeated cleanup needs is last. The data directory may
 /// contain other files, such as the user's seccomp profiles.

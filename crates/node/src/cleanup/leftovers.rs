@@ -33,7 +33,7 @@ enum Source {
     Process,
     Cri {
         socket: PathBuf,
-        runtime: Cri,
+        runtime: Box<Cri>,
     },
 }
 
@@ -114,7 +114,7 @@ impl Leftovers {
         let process = self.open_process_runtime();
         for RuntimePods { source, pods } in &self.runtimes {
             let runtime: &dyn Runtime = match (source, &process) {
-                (Source::Cri { runtime, .. }, _) => runtime,
+                (Source::Cri { runtime, .. }, _) => runtime.as_ref(),
                 (Source::Process, Ok(Some(runtime))) => runtime,
                 (Source::Process, _) => continue,
             };
@@ -136,7 +136,7 @@ impl Leftovers {
         for found in self.runtimes.iter().flat_map(|found| &found.pods) {
             let dir = all.join(&found.pod.uid);
             let created = std::fs::create_dir_all(&dir);
-            created.map_err(|error| Failure::new(dir.display().to_string(), error))?;
+            created.map_err(|error| Failure::new(dir.display().to_string(), &error))?;
         }
         Ok(())
     }
@@ -151,7 +151,8 @@ impl Leftovers {
             data: data.clone(),
             shim: self.search.shim.clone(),
         };
-        let failed = |error| Failure::new(format!("pods in {}", data.display()), error);
+        let failed =
+            |error: std::io::Error| Failure::new(format!("pods in {}", data.display()), &error);
         Process::open(options).map(Some).map_err(failed)
     }
 
@@ -179,8 +180,9 @@ async fn containers(socket: &Path, data: &Path) -> Result<RuntimePods, Failure> 
         Ok::<_, crate::runtime::Error>((runtime, pods))
     };
     let what = || format!("pods in the container runtime at {}", socket.display());
-    let (runtime, pods) = find.await.map_err(|error| Failure::new(what(), error))?;
+    let (runtime, pods) = find.await.map_err(|error| Failure::new(what(), &error))?;
     let socket = socket.to_owned();
+    let runtime = Box::new(runtime);
     let source = Source::Cri { socket, runtime };
     Ok(RuntimePods { source, pods })
 }

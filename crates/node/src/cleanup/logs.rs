@@ -26,7 +26,7 @@ pub(super) fn remove(log_dirs: &BTreeSet<PathBuf>, found: &[PathBuf]) -> Vec<Fai
     let mut failures = Vec::new();
     let mut check = |path: &Path, result: std::io::Result<()>| {
         if let Err(error) = if_found(result) {
-            failures.push(Failure::new(format!("{}", path.display()), error));
+            failures.push(Failure::new(format!("{}", path.display()), &error));
         }
     };
     for dir in log_dirs {

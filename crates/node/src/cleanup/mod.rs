@@ -32,7 +32,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub fn new(what: impl Into<String>, why: impl ToString) -> Self {
+    pub fn new(what: impl Into<String>, why: &dyn std::fmt::Display) -> Self {
         Self {
             what: what.into(),
             why: why.to_string(),

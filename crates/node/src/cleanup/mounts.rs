@@ -20,7 +20,7 @@ pub fn unmount_below(dir: &Path) -> Vec<Failure> {
     let remaining = below(dir).into_iter().map(|point| {
         let why = errors.remove(&point);
         let why = why.unwrap_or_else(|| "it is still mounted".to_owned());
-        Failure::new(format!("mount {}", point.display()), why)
+        Failure::new(format!("mount {}", point.display()), &why)
     });
     remaining.collect()
 }

@@ -16,7 +16,7 @@ pub async fn end_pods(runtime: &dyn Runtime, pods: &[Found], grace: Duration) ->
     let failed = results.filter_map(|(found, result)| {
         let pod = &found.pod;
         let what = format!("pod {}/{}", pod.namespace, pod.name);
-        result.err().map(|error| Failure::new(what, error))
+        result.err().map(|error| Failure::new(what, &error))
     });
     failed.collect()
 }

@@ -31,7 +31,7 @@ pub async fn end_shims(data: &Path) -> Vec<Failure> {
     }
     let alive = shims(data).into_iter();
     alive
-        .map(|pid| Failure::new(format!("process {pid}"), "it was killed and still runs"))
+        .map(|pid| Failure::new(format!("process {pid}"), &"it was killed and still runs"))
         .collect()
 }
 

@@ -116,7 +116,7 @@ fn exporter(machine: &Machine) {
     assert!(install.status().unwrap().success());
     machine.apply(NAME);
     machine.rolled_out(NAME);
-    let address = SocketAddr::from((machine.network.address(), 9100));
+    let address = SocketAddr::from((machine.network.address(), 9101));
     let metrics = fetch(address, "/metrics").unwrap();
     assert!(metrics.contains("node_memory_MemTotal_bytes "), "{metrics}");
     let root = metrics.lines().any(|line| {

@@ -154,7 +154,7 @@ fn ctrl_c_says_how_to_end_pods_and_the_command_does_it() {
         .lines()
         .find(|line| line.contains("1 pod keeps running"));
     let line = line.unwrap_or_else(|| panic!("{log}"));
-    let (_, command) = line.split_once("to end them: kennel ").unwrap();
+    let (_, command) = line.split_once("to end it: kennel ").unwrap();
     let expected = format!("reset --keep-data --data-dir {}", data.display());
     assert_eq!(command, expected);
 
