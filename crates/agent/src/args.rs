@@ -194,6 +194,14 @@ pub struct AgentArgs {
     #[arg(long, default_value = "cluster.local", value_name = "DOMAIN")]
     pub cluster_domain: String,
 
+    /// End the pods of this node and delete its files, instead of running it: see `kennel reset`
+    #[arg(long)]
+    pub cleanup: bool,
+
+    /// With --cleanup, do not ask
+    #[arg(long, requires = "cleanup")]
+    pub yes: bool,
+
     #[command(flatten)]
     pub node: NodeArgs,
 
@@ -204,7 +212,8 @@ pub struct AgentArgs {
 impl AgentArgs {
     /// Whether to simulate nodes instead of running this machine as one.
     pub fn simulates_nodes(&self) -> bool {
-        self.node.runtime == RuntimeKind::Simulated
+        !self.cleanup
+            && self.node.runtime == RuntimeKind::Simulated
             && self.node.node_name.is_none()
             && self.server.is_none()
     }

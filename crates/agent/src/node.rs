@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
+use kennel_node::cleanup::Resources;
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
 use kennel_node::runtime::cri::Cri;
@@ -14,7 +15,7 @@ use kennel_node::runtime::fake::FakeRuntime;
 use kennel_node::runtime::process::{self, Process};
 use tokio::net::TcpListener;
 
-use crate::args::NodeArgs;
+use crate::args::{NodeArgs, RuntimeKind};
 use crate::runtime_choice::{SelectedRuntime, choose};
 
 /// The default directory of static pods.
@@ -78,7 +79,7 @@ pub fn settings(
         node_name: name,
         addresses,
         paths: Paths {
-            logs: logs(args, &place.data),
+            logs: logs(args.log_dir.as_deref(), &place.data),
             data: place.data,
         },
         labels: args.node_labels.iter().cloned().collect(),
@@ -107,8 +108,9 @@ pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
-    if let Some(dir) = &args.log_dir {
+/// `given` is the value of `--log-dir`.
+fn logs(given: Option<&Path>, data: &Path) -> PathBuf {
+    if let Some(dir) = given {
         return absolute(dir);
     }
     if rustix::process::geteuid().is_root() {
@@ -123,8 +125,31 @@ fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
 pub fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     let choice = choose(args.runtime, args.cri_socket.as_deref(), Path::exists);
     let runtime = open(&choice.kind, data)?;
+    Resources::add(data, choice.socket(), &logs(args.log_dir.as_deref(), data))
+        .with_context(|| format!("cannot write to {}", data.display()))?;
     tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
     Ok(runtime)
+}
+
+/// What an agent used outside of its data directory: what it recorded, or else what an agent with these values of
+/// `--cri-socket` and `--log-dir` uses. Values that are given are added to the record.
+pub fn resources(
+    recorded: Option<Resources>,
+    socket: Option<&str>,
+    log_dir: Option<&Path>,
+    data: &Path,
+) -> Resources {
+    let is_recorded = recorded.is_some();
+    let mut resources = recorded.unwrap_or_default();
+    if !is_recorded || socket.is_some() {
+        let choice = choose(RuntimeKind::Auto, socket, Path::exists);
+        let socket = choice.socket().map(Path::to_owned);
+        resources.cri_sockets.extend(socket);
+    }
+    if !is_recorded || log_dir.is_some() {
+        resources.log_dirs.insert(logs(log_dir, data));
+    }
+    resources
 }
 
 fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {

@@ -31,6 +31,10 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
         !args.simulates_nodes(),
         "this program runs one node: simulate nodes with `kennel agent`"
     );
+    anyhow::ensure!(
+        !args.cleanup,
+        "this program runs a node: clean up with `kennel agent --cleanup`"
+    );
     run_until_signal(|stop| run_node(args, stop)).await
 }
 

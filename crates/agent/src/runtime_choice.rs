@@ -34,6 +34,16 @@ pub(crate) struct Choice {
     pub(crate) reason: String,
 }
 
+impl Choice {
+    /// The container runtime's socket, if it is one.
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        match &self.kind {
+            SelectedRuntime::Cri(socket) => Some(socket),
+            SelectedRuntime::Process | SelectedRuntime::Simulated => None,
+        }
+    }
+}
+
 /// `socket` is the value of `--cri-socket`.
 pub(crate) fn choose(
     flag: RuntimeKind,

@@ -11,6 +11,7 @@ use crate::bench::BenchArgs;
 use crate::check_flags::CheckArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
+use crate::reset::ResetArgs;
 use crate::rollout::RolloutArgs;
 use crate::token_args::TokenArgs;
 use crate::verb::version::VersionArgs;
@@ -74,8 +75,8 @@ pub(crate) enum Verb {
     /// Run a whole cluster in one process: API server, controllers and a node
     ///
     /// By default this machine is the cluster's only node and runs pods, in containers or as plain
-    /// processes. Pods keep running when kennel stops; the next start takes them over. With --simulate,
-    /// nodes are simulated: they run nothing and need little memory. Example:
+    /// processes. Pods keep running when kennel stops; the next start takes them over, and `kennel reset`
+    /// ends them. With --simulate, nodes are simulated: they run nothing and need little memory. Example:
     ///
     ///   kennel up --simulate 3 --data-dir ./kennel &
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig apply -f daemonset.yaml
@@ -101,8 +102,8 @@ pub(crate) enum Verb {
     ///
     /// Later starts need no flags. A kubeconfig of any Kubernetes API works as well. Pods run in
     /// containers if a container runtime is found, else as plain processes. They keep running when the
-    /// agent stops or crashes; the next start takes them over. With --manifest-dir and no cluster, the
-    /// agent runs static pods only. See docs/guides/join.md.
+    /// agent stops or crashes; the next start takes them over, and --cleanup ends them. With --manifest-dir
+    /// and no cluster, the agent runs static pods only. See docs/guides/join.md.
     ///
     /// With --runtime=simulated it simulates any number of nodes, which run nothing, as the user of
     /// --kubeconfig, of $KUBECONFIG or ~/.kube/config:
@@ -110,6 +111,22 @@ pub(crate) enum Verb {
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]
     Agent(Box<AgentArgs>),
+
+    /// End Kennel's pods on this machine, and delete its data
+    ///
+    /// Pods keep running when kennel stops; this ends them, when no kennel uses the data directory. It ends
+    /// pods (processes, and containers in a container runtime), unmounts their volumes, and deletes their
+    /// logs, the node's certificates and, in the data directory of a server, the cluster: all objects and
+    /// its certificate authority. It says what it will do and asks first. What Kennel did not create stays:
+    /// images, static pod manifests, files of yours in the data directory. With --keep-data it ends pods
+    /// and keeps all files; the next start runs the pods again. Exit code: 0 if nothing is left, 1 if
+    /// something is (repeat the command), 2 if it was rejected and nothing changed. Example:
+    ///
+    ///   kennel reset --data-dir ./kennel              # a cluster of `kennel up`, as if it had never been
+    ///   kennel reset --data-dir ./kennel --keep-data  # only end its pods
+    ///   kennel agent --cleanup                        # a machine that has joined a cluster
+    #[command(verbatim_doc_comment)]
+    Reset(ResetArgs),
 
     /// Create, list and delete bootstrap tokens, which machines use to join
     ///
@@ -234,7 +251,8 @@ impl Verb {
     /// The log filter without --log. Log lines must not interrupt the tour of the playground.
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
-            Self::Playground(_) => "error",
+            Self::Playground(_) | Self::Reset(_) => "error",
+            Self::Agent(args) if args.cleanup => "error",
             Self::Token(_) | Self::Why(_) | Self::Rollout(_) | Self::Version(_) => "warn",
             _ => logging::DEFAULT_FILTER,
         }
@@ -427,7 +445,7 @@ pub(crate) struct ControllerArgs {
     ///
     /// For DaemonSets with the update strategy `OnDelete` and a rollout policy: deletes old pods in the order of the
     /// stages, at most `rollingUpdate.maxUnavailable` (1 if absent) at a time, and the cluster's own controller makes the
-    /// new ones. Creates no pods and no revisions. Does not work this way, and is refused: going back by
+    /// new ones. Creates no pods and no revisions. Does not work this way, and is rejected: going back by
     /// itself (`on-failure: rollback`), `stages-on-create` and `pin-config`; `abort` only stops, and `freeze` only
     /// stops deletions. See docs/guides/existing-cluster.md.
     #[arg(long)]

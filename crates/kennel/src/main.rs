@@ -8,6 +8,7 @@ mod eviction_flags;
 mod generate;
 mod inspect;
 mod metrics_server;
+mod reset;
 mod rollout;
 mod token_args;
 mod verb;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     );
     if let args::Verb::Agent(agent) = &args.verb
         && !agent.simulates_nodes()
+        && !agent.cleanup
     {
         if let Err(error) = kennel_agent::check(agent) {
             logging::print_error(&error);

@@ -30,7 +30,7 @@ pub(crate) struct TokenArgs {
 pub(crate) enum TokenVerb {
     /// Create a token, and print the command that joins a machine with it
     Create {
-        /// Lifetime: 90m, 24h, 7d; 0 means no expiry
+        /// Lifetime: 90m, 24h, 7d; 0: never expires
         #[arg(long, default_value = "24h", value_name = "TIME", value_parser = lifetime)]
         ttl: Duration,
 

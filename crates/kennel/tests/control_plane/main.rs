@@ -19,6 +19,7 @@ mod kube_rs;
 mod kube_rs_restart;
 mod node_lifecycle;
 mod required_daemons;
+mod reset;
 mod rollout;
 mod server_faults;
 mod server_lifecycle;

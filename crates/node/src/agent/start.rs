@@ -11,6 +11,7 @@
 //! Components that do not need the API server start without it. When the agent stops, pods keep running: the next
 //! agent adopts them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,6 +93,7 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     let tasks = TaskTracker::new();
     let (agent, receivers) = Agent::new(&start, tasks.clone(), stop.clone());
     let cache = Arc::clone(&agent.cache);
+    let data_dir = users_data_dir(&start);
     let ended = agent.run(receivers, start).await;
     stop.cancel();
     tasks.close();
@@ -104,9 +106,26 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     let alive = |cached: &&Arc<CachedPod>| cached.observed.running().next().is_some();
     let running = cache.all().iter().filter(alive).count();
     if running > 0 {
-        tracing::info!("{running} pods keep running; the next agent adopts them");
+        let (pods, them) = match running {
+            1 => ("pod keeps", "it"),
+            _ => ("pods keep", "them"),
+        };
+        tracing::info!(
+            "{running} {pods} running, and the next start takes {them} over; to end {them}: kennel reset --keep-data \
+             --data-dir {}",
+            data_dir.display()
+        );
     }
     ended
+}
+
+/// The data directory that the user chose. That of a node in the server's process is in the server's.
+fn users_data_dir(start: &Start) -> PathBuf {
+    let data = &start.settings.paths.data;
+    let is_embedded = |cluster: &Cluster| cluster.server.is_none();
+    let embedded = start.cluster.as_ref().is_some_and(is_embedded);
+    let parent = data.parent().filter(|_| embedded);
+    parent.unwrap_or(data).to_owned()
 }
 
 /// What the components of a node share.

@@ -14,13 +14,13 @@ use crate::error::OpenError;
 pub const LOCK_FILE: &str = "kennel.lock";
 
 /// A lock on the directory, until dropped.
-pub(super) struct Directory {
+pub struct Directory {
     lock: File,
 }
 
 impl Directory {
     /// Creates the directory if needed and locks it.
-    pub(super) fn acquire(dir: &Path) -> Result<Self, OpenError> {
+    pub fn acquire(dir: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::File {
             path: dir.to_owned(),
             source,

@@ -5,7 +5,7 @@ mod clocks;
 mod container_environment;
 mod exporter;
 mod faults;
-mod fleet;
+pub(crate) mod fleet;
 mod logs_and_exec;
 mod pod_lifecycle;
 mod pressure;

@@ -25,6 +25,7 @@ mod stop;
 mod translate;
 mod usage;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -100,6 +101,17 @@ impl Cri {
             self.read_info().await?;
         }
         Ok(health)
+    }
+
+    /// The pods that the agent of a data directory created.
+    pub async fn list_of_agent(&self, data: &Path) -> Result<Vec<Found>> {
+        let sandboxes = inventory::list_sandboxes(&self.connection, None).await?;
+        let sandboxes = sandboxes.iter();
+        let its = sandboxes.filter(|sandbox| inventory::is_of_agent(sandbox, data));
+        let uids: HashSet<String> = its.map(|its| inventory::uid(its).to_owned()).collect();
+        let mut all = self.list().await?;
+        all.retain(|found| uids.contains(&found.pod.uid));
+        Ok(all)
     }
 
     /// Reports a change that we made to a sandbox or container.
