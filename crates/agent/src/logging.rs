@@ -2,20 +2,34 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
 pub const DEFAULT_FILTER: &str = "info";
 
-pub fn start(filter: &str) {
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people: time, level, origin, message, fields
+    #[default]
+    Text,
+    /// One JSON object per line: timestamp, level, target, message, and a member for each field
+    Json,
+}
+
+pub fn start(filter: &str, format: LogFormat) {
     let filter = EnvFilter::builder().parse_lossy(filter);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(colour)
         // Errors about a closed stderr would go to stderr and panic.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
 }
 
 /// Prints an error with its causes.
