@@ -71,6 +71,7 @@ fn placement(
         let settings = daemonset::Settings {
             checks,
             fence: Fence::closed(),
+            instance: leadership::IDENTITY.into(),
             ..daemonset::Settings::default()
         };
         all_metrics.push(settings.metrics.clone());

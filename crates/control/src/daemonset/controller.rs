@@ -1,5 +1,7 @@
 //! The controller: events in, writes out.
 
+mod conflicts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +17,14 @@ use kennel_core::daemonset::event::{
 };
 use kennel_core::daemonset::options::Options;
 use kennel_core::daemonset::planner::Now;
-use kennel_core::daemonset::{Planner, PodView, required};
+use kennel_core::daemonset::{Planner, required};
 use kennel_types::{Monotonic, Node, Timestamp};
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
 use super::checks::Checker;
 use super::config::ConfigWatches;
-use super::conflicts::{self, ConflictWatch};
+use super::conflicts::ConflictWatch;
 use super::events::Event;
 use super::metrics::{self, Metrics};
 use super::writes::{self, Failed, PendingNames, Status};
@@ -344,62 +346,6 @@ impl DaemonSetController {
         self.known.remove(daemon_set);
         if let Some(conflicts) = &mut self.conflicts {
             conflicts.forget(daemon_set);
-        }
-    }
-
-    fn observe_pod(&mut self, pod: &PodView) {
-        let requested = self.pending_names.observed(&pod.namespace, &pod.name);
-        if let Some(conflicts) = &mut self.conflicts {
-            let before = self.planner.pod(&pod.uid);
-            conflicts.pod(self.clock.monotonic(), before, pod, requested);
-        }
-    }
-
-    fn observe_pod_gone(&mut self, uid: &str) {
-        if let Some(conflicts) = &mut self.conflicts {
-            let before = self.planner.pod(uid);
-            conflicts.pod_gone(self.clock.monotonic(), uid, before);
-        }
-    }
-
-    /// Reads the events on a DaemonSet that another controller may act on, one at a time.
-    fn look_for_conflicts(&mut self, cx: &mut Context<Self>) {
-        let Some(conflicts) = &mut self.conflicts else {
-            return;
-        };
-        let Some(uid) = conflicts.look(self.clock.monotonic()) else {
-            return;
-        };
-        let Some(known) = self.known.get(&uid) else {
-            return conflicts.forget(&uid);
-        };
-        let daemon_set = Arc::new(Identity::of(&known.object.metadata));
-        let read = conflicts.read_events(&self.writer, &daemon_set);
-        cx.spawn_beside(async move {
-            let read = read.await;
-            Outcome::EventsRead { daemon_set, read }
-        });
-    }
-
-    fn judge_conflict(
-        &mut self,
-        daemon_set: &Identity,
-        read: Result<Vec<Witness>, write::Failure>,
-    ) {
-        let Some(conflicts) = &mut self.conflicts else {
-            return;
-        };
-        let now = self.clock.monotonic();
-        let Some(conflict) = conflicts.judge(now, daemon_set, read) else {
-            return;
-        };
-        self.metrics.conflicted(&conflict);
-        if conflict.report {
-            let message = conflict.message();
-            tracing::warn!("daemonset {daemon_set}: {message}");
-            self.metrics.events.increment();
-            let note = Note::new(true, conflicts::REASON, message);
-            self.alarms.emit(self.reference(daemon_set), note);
         }
     }
 

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::supervisor::with_informers;
 
-/// The holder of the lease. It is the same after a restart, which then need not wait: the lock of the data directory makes
+/// The holder of the lease, and the instance that events name. It is the same after a restart, which then need not wait: the lock of the data directory makes
 /// sure that there is one process.
-const IDENTITY: &str = "kennel-up";
+pub(super) const IDENTITY: &str = "kennel-up";
 
 /// Less often than others renew theirs: the API is in this process, and an idle cluster should do little.
 const TIMING: Timing = Timing {
