@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use clap::ValueEnum;
 use kennel_client::connection;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -37,16 +38,29 @@ pub fn filter(text: &str) -> Result<String, FilterError> {
     Ok(text)
 }
 
-pub fn start(filter: &str) {
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people: time, level, origin, message, fields
+    #[default]
+    Text,
+    /// One JSON object per line: timestamp, level, target, message, and a member for each field
+    Json,
+}
+
+pub fn start(filter: &str, format: LogFormat) {
     let filter = without_client_errors(EnvFilter::builder().parse_lossy(filter));
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(colour)
         // Errors about a closed stderr would go to stderr and panic.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
 }
 
 /// Leaves out the errors that `kube` logs for every failed request, unless the filter asks for details: the callers log

@@ -9,6 +9,7 @@ use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
 use crate::check_flags::CheckArgs;
+use crate::election_flags::ElectionArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
 use crate::reset::ResetArgs;
@@ -18,7 +19,7 @@ use crate::verb::version::VersionArgs;
 use crate::why::WhyArgs;
 use kennel_agent::args::{AgentArgs, NodeArgs, ScenarioArgs};
 use kennel_agent::flag_values::listen_address;
-use kennel_agent::logging;
+use kennel_agent::logging::{self, LogFormat};
 use kennel_playground::PlaygroundArgs;
 use kennel_server::audit;
 use kennel_standalone::controller_manager::selection::{self, Selection};
@@ -30,6 +31,17 @@ pub(crate) struct Args {
     /// Log level (error, warn, info, debug) or filter, such as `kennel::request=debug`
     #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER", value_parser = logging::filter)]
     pub(crate) log: Option<String>,
+
+    /// Format of log lines on stderr
+    #[arg(
+        long,
+        global = true,
+        env = "KENNEL_LOG_FORMAT",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    pub(crate) log_format: LogFormat,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -88,7 +100,9 @@ pub(crate) enum Verb {
     ///
     /// Replaces the DaemonSet controller of kube-controller-manager, which must then run with
     /// --controllers='*,-daemonset-controller'. Connects to the cluster of --kubeconfig, of $KUBECONFIG
-    /// or ~/.kube/config, or of the pod that it runs in, whichever is found first. Example:
+    /// or ~/.kube/config, or of the pod that it runs in, whichever is found first. Of several, one works and
+    /// the others stand by; another DaemonSet controller that takes no part in that is noticed, and said in
+    /// the log and in events. Example:
     ///
     ///   kennel controller --kubeconfig ./kennel/admin.kubeconfig --metrics-listen 127.0.0.1:8080
     #[command(verbatim_doc_comment)]
@@ -425,21 +439,8 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Use leader election, so that only one of several replicas writes
-    #[arg(long)]
-    pub(crate) leader_elect: bool,
-
-    /// Namespace of the lease for leader election
-    #[arg(long, default_value = "kube-system", value_name = "NAMESPACE")]
-    pub(crate) leader_elect_resource_namespace: String,
-
-    /// Name of the lease for leader election
-    #[arg(
-        long,
-        default_value = "kennel-daemonset-controller",
-        value_name = "NAME"
-    )]
-    pub(crate) leader_elect_resource_name: String,
+    #[command(flatten)]
+    pub(crate) election: ElectionArgs,
 
     /// Stage rollouts beside the cluster's own DaemonSet controller, where that cannot be switched off
     ///

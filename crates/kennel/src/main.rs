@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod check_flags;
+mod election_flags;
 mod embedded_agent;
 mod eviction_flags;
 mod generate;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         args.log
             .as_deref()
             .unwrap_or(args.verb.default_log_filter()),
+        args.log_format,
     );
     if let args::Verb::Agent(agent) = &args.verb
         && !agent.simulates_nodes()

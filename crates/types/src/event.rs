@@ -26,6 +26,9 @@ pub struct Event {
     pub event_time: Option<Timestamp>,
     pub series: Option<EventSeries>,
     pub metadata: EventMetadata,
+    /// Which of several processes of the component wrote it; empty for most components.
+    #[serde(deserialize_with = "null_as_default")]
+    pub reporting_instance: String,
 }
 
 /// An event to record on some object.

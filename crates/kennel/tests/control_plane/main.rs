@@ -11,6 +11,7 @@ mod bad_manifests;
 mod bench;
 mod bootstrap;
 mod cluster_faults;
+mod container_failures;
 mod daemonset_controller;
 mod dns;
 mod garbage_collection;

@@ -51,6 +51,8 @@ pub static ALL: &[Known] = &[
         "A daemon pod succeeded, although daemons should not terminate, and is deleted so that it can be replaced."),
     warning(DAEMON_SETS, "DaemonSet", "SelectingAll",
         "The selector is empty and would select every pod, so the controller ignores this DaemonSet."),
+    warning(DAEMON_SETS, "DaemonSet", "ConflictingController",
+        "Another DaemonSet controller creates or deletes pods of this DaemonSet, too; the message names pods and what to do."),
     normal(DAEMON_SETS, "DaemonSet", "RolloutStarted", "A staged rollout of a new revision has started."),
     normal(DAEMON_SETS, "DaemonSet", "StageStarted", "The next stage of a rollout has started."),
     normal(DAEMON_SETS, "DaemonSet", "StageHealthy", "Every node of a stage is healthy, and the stage bakes."),

@@ -41,7 +41,7 @@ use super::decision::Member;
 use super::event::{Action, Event, Identity, Note, Ticket, Write};
 use super::options::Options;
 use super::status::Counters;
-use super::view::DaemonSetView;
+use super::view::{DaemonSetView, PodView};
 use crate::ids::{NodeId, SetId};
 use crate::rollout::condition::Conditions;
 use config::ConfigTable;
@@ -193,6 +193,11 @@ impl Planner {
     /// The latest view of a DaemonSet, by uid.
     pub fn view(&self, daemon_set: &str) -> Option<&DaemonSetView> {
         Some(&self.sets[self.sets.id(daemon_set)?].view)
+    }
+
+    /// The latest view of a pod, by uid.
+    pub fn pod(&self, uid: &str) -> Option<&PodView> {
+        self.pods.id(uid).map(|id| self.pods.view(id))
     }
 
     fn on_synced(&mut self) {

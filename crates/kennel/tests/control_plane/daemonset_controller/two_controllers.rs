@@ -1,11 +1,15 @@
 //! Two controllers at once: with a lease, and, by mistake, without.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Event;
 use kennel_client::fence::Fence;
 use kennel_client::lease::{Elector, Lease, Timing};
 use kennel_client::write::Writer;
 use kennel_testkit::faulty::Faults;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +23,8 @@ const TIMING: Timing = Timing {
     renew_deadline: Duration::from_millis(1200),
     retry: Duration::from_millis(200),
 };
+
+const EVENTS: &str = "/api/v1/namespaces/default/events";
 
 /// A controller that takes part in an election.
 fn candidate(
@@ -40,7 +46,7 @@ fn candidate(
     let stop = stop.clone();
     tokio::spawn(async move {
         let term = || Box::pin(run(client.clone(), fence.clone(), stop.clone()));
-        elector.lead(&stop, term).await;
+        elector.lead(&stop, term).await.unwrap();
     })
 }
 
@@ -127,4 +133,77 @@ async fn two_without_a_lease_come_to_rest_all_the_same() {
     for controller in controllers {
         controller.abort();
     }
+}
+
+/// The messages of events that say that another controller is at work.
+async fn alarms(fixture: &Fixture) -> Vec<String> {
+    let events: Api<Event> = Api::default_namespaced(fixture.server.client("admin"));
+    let fields = "involvedObject.kind=DaemonSet,reason=ConflictingController";
+    let events = events.list(&ListParams::default().fields(fields)).await;
+    let messages = events.unwrap().items.into_iter();
+    messages.filter_map(|event| event.message).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_without_a_lease_notice_each_other() {
+    let fixture = Fixture::new(NODES).await;
+    let none = [Faults::none(), Faults::none()];
+    let controllers = none
+        .each_ref()
+        .map(|faults| fixture.controller(faults, &Fence::open()));
+    fixture.create("one").await;
+    let image = AtomicU32::new(0);
+    fixture
+        .until(|| async {
+            // There is always something to do for both.
+            let image = image.fetch_add(1, Ordering::SeqCst);
+            fixture.set_image(&format!("image-{image}")).await;
+            let alarms = alarms(&fixture).await;
+            let both = alarms.len() >= 2;
+            (!both).then(|| format!("not both have noticed: {alarms:?}"))
+        })
+        .await;
+    for alarm in alarms(&fixture).await {
+        let who = "another controller acts on this DaemonSet, too: it ";
+        assert!(alarm.starts_with(who), "{alarm}");
+        assert!(alarm.contains(". Stop "), "{alarm}");
+    }
+    for controller in controllers {
+        controller.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletions_by_people_restarts_and_lost_answers_are_no_other_controller() {
+    let fixture = Fixture::new(NODES).await;
+    fixture.create("zero").await;
+    let mut random = fastrand::Rng::with_seed(3);
+    for life in 0..10 {
+        let controller = fixture.controller(&Faults::seeded(life), &Fence::open());
+        // A life that ends at any instant is what is tried here.
+        tokio::time::sleep(Duration::from_millis(random.u64(20..200))).await;
+        fixture.set_image(&format!("image-{life}")).await;
+        controller.abort();
+    }
+    let faults = Faults::seeded(11);
+    let controller = fixture.controller(&faults, &Fence::open());
+    fixture.set_image("last").await;
+    fixture.settled("last").await;
+    let everything = DeleteParams::default();
+    let pods = fixture.pods();
+    let deleted = pods
+        .delete_collection(&everything, &ListParams::default())
+        .await;
+    deleted.unwrap();
+    fixture.settled("last").await;
+    // It has looked at the events after that, and found nothing.
+    let before = faults.read(EVENTS);
+    fixture
+        .until(|| async {
+            let looked = faults.read(EVENTS) > before;
+            (!looked).then(|| "it does not look for other controllers".to_owned())
+        })
+        .await;
+    assert_eq!(alarms(&fixture).await, Vec::<String>::new());
+    controller.abort();
 }
