@@ -1,9 +1,11 @@
 //! The answer for all nodes: problems first, nodes in the same state grouped.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use kennel_core::why::{Answer, Cause, NodeAnswer, Snapshot, Verdict, human_duration};
+use kennel_core::why::{Answer, Cause, NodeAnswer, Note, Snapshot, Verdict, human_duration};
 
+use super::log;
 use crate::inspect::colour::Colours;
 
 /// Nodes named per group without --all.
@@ -14,11 +16,10 @@ const GROUPS_MAX: usize = 12;
 const WIDTH: usize = 96;
 
 pub(super) fn text(snapshot: &Snapshot, answer: &Answer, all: bool, colours: Colours) -> String {
-    let mut lines = vec![heading(answer, colours)];
-    let notes = answer.notes.iter().map(|note| note.message.as_str());
-    lines.extend(notes.map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
+    let mut lines = vec![brief(answer, colours).trim_end().to_owned()];
     for verdict in [
         Verdict::Missing,
+        Verdict::Unknown,
         Verdict::Lingers,
         Verdict::Excluded,
         Verdict::Runs,
@@ -26,6 +27,28 @@ pub(super) fn text(snapshot: &Snapshot, answer: &Answer, all: bool, colours: Col
         lines.extend(section(snapshot, answer, verdict, all, colours));
     }
     lines.join("\n") + "\n"
+}
+
+/// Without nodes: the heading and the notes.
+pub(super) fn brief(answer: &Answer, colours: Colours) -> String {
+    let mut lines = vec![heading(answer, colours)];
+    lines.extend(answer.notes.iter().map(|note| note_line(note, colours)));
+    lines.join("\n") + "\n"
+}
+
+fn note_line(note: &Note, colours: Colours) -> String {
+    let label = if is_warning(note) {
+        colours.yellow("Warning:")
+    } else {
+        "Note:".to_owned()
+    };
+    let message = note.message.trim_end_matches('.');
+    let end = if message.ends_with('?') { "" } else { "." };
+    format!("{label} {message}{end}")
+}
+
+pub(super) fn is_warning(note: &Note) -> bool {
+    note.code == "typo"
 }
 
 /// All nodes with one verdict.
@@ -61,7 +84,7 @@ fn heading(answer: &Answer, colours: Colours) -> String {
     let name = colours.bold(&format!("{}/{}", answer.namespace, answer.name));
     let running = answer.nodes.iter();
     let running = running.filter(|node| node.verdict == Verdict::Runs).count();
-    let wanted = running + counts.missing;
+    let wanted = running + counts.missing + counts.unknown;
     let what = match (wanted, running) {
         (0, _) => "no node should run it".to_owned(),
         (1, 0) => "the one node that should run it does not".to_owned(),
@@ -70,19 +93,29 @@ fn heading(answer: &Answer, colours: Colours) -> String {
             format!("all {} that should run it do", nodes_text(wanted))
         }
         (wanted, 0) => format!("none of the {} that should run it does", nodes_text(wanted)),
-        (wanted, running) => {
-            let do_it = if running == 1 { "does" } else { "do" };
-            let (wanted, running) = (nodes_text(wanted), number(running));
-            format!("of {wanted} that should run it, {running} {do_it}")
+        (wanted, running) => of_nodes(wanted, running),
+    };
+    let what = match counts.unknown {
+        0 => what,
+        unknown => {
+            let does = of_nodes(wanted, running);
+            format!("{does} and {} may (not ready)", number(unknown))
         }
     };
     format!("DaemonSet {name}: {what}.")
+}
+
+fn of_nodes(wanted: usize, running: usize) -> String {
+    let do_it = if running == 1 { "does" } else { "do" };
+    let (wanted, running) = (nodes_text(wanted), number(running));
+    format!("of {wanted} that should run it, {running} {do_it}")
 }
 
 pub(super) fn title(verdict: Verdict, colours: Colours) -> String {
     match verdict {
         Verdict::Missing => colours.red("Should run it and does not"),
         Verdict::Lingers => colours.yellow("Runs it and should not"),
+        Verdict::Unknown => colours.red("Node not ready, may still run it"),
         Verdict::Excluded => colours.bold("Not eligible"),
         Verdict::Runs => colours.green("Runs"),
     }
@@ -112,17 +145,34 @@ fn group_lines(
         return Vec::new();
     };
     let mut lines = names(group, all);
-    if let ([_], Some(since), Some(last)) = (group, first.since, lines.last_mut()) {
-        last.push_str(", for ");
-        last.push_str(&human_duration(snapshot.now.saturating_since(since)));
+    if let Some(last) = lines.last_mut() {
+        last.push_str(&duration_text(snapshot, group));
     }
     if first.cause != Cause::UpToDate {
         lines.push(format!("    {}", first.message));
     }
     lines.extend(first.remarks.iter().map(|remark| format!("    {remark}")));
+    let log = log::lines(first.log.as_ref());
+    lines.extend(log.iter().map(|line| format!("      {line}")));
     let remedy = first.remedy.iter().flat_map(|remedy| remedy.lines());
     lines.extend(remedy.map(|line| format!("      {}", colours.dim(line))));
     lines
+}
+
+/// `, for 5m` or `, for 12s to 5m`.
+fn duration_text(snapshot: &Snapshot, group: &[&NodeAnswer]) -> String {
+    let durations = group.iter().filter_map(|node| node.since);
+    let durations = durations.map(|since| snapshot.now.saturating_since(since));
+    let durations: Vec<Duration> = durations.collect();
+    let (Some(least), Some(most)) = (durations.iter().min(), durations.iter().max()) else {
+        return String::new();
+    };
+    let (least, most) = (human_duration(*least), human_duration(*most));
+    if least == most {
+        format!(", for {most}")
+    } else {
+        format!(", for {least} to {most}")
+    }
 }
 
 /// The names of a group's nodes, wrapped.

@@ -48,6 +48,11 @@ fn real_processes_fail_probes_crash_and_lack_configuration() {
     let found = fixture.verdict_with("real", "missing", "crash-loop", "no licence");
     let message = "container main does not stay up: exited with code 7: no licence";
     assert_eq!(found["message"], message);
+    assert_eq!(found["log"]["lines"], json!(["no licence"]));
+    let text = fixture.why(&["ds/agent"]).stdout;
+    let log =
+        "\n      its last log lines:\n      | no licence\n      kubectl logs -n default agent-";
+    assert!(text.contains(log), "{text}");
     let settings = json!({"envFrom": [{"configMapRef": {"name": "settings"}}]});
     fixture.apply(json!({}), shell("exec sleep 1000", &settings));
     let found = fixture.verdict_with("real", "missing", "container-config", "settings");
