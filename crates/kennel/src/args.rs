@@ -227,7 +227,9 @@ impl Verb {
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
             Self::Playground(_) => "error",
-            Self::Token(_) | Self::Why(_) | Self::Rollout(_) => "warn",
+            // Answers of the API that matter are part of the explanation.
+            Self::Why(_) => "warn,kube_client=off",
+            Self::Token(_) | Self::Rollout(_) => "warn",
             _ => kennel_agent::logging::DEFAULT_FILTER,
         }
     }

@@ -190,9 +190,16 @@ impl From<Error> for LogError {
     fn from(error: Error) -> Self {
         match api::code(&error) {
             Some(403) => Self::Forbidden,
-            _ => Self::Api(api::explain(&error)),
+            _ => Self::Api(without_url(&api::explain(&error)).to_owned()),
         }
     }
+}
+
+/// Without `Get "https://…": `, with which API servers begin errors of nodes.
+fn without_url(message: &str) -> &str {
+    let rest = message.strip_prefix("Get \"");
+    rest.and_then(|rest| rest.split_once("\": "))
+        .map_or(message, |(_, error)| error)
 }
 
 async fn read_log(

@@ -86,6 +86,8 @@ fn verdict(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<Stri
             .map(|remark| format!("  also     {remark}")),
     );
     let log = log::lines(node.log.as_ref());
+    // The label is title enough.
+    let log = &log[usize::from(log.len() > 1)..];
     lines.extend(log.iter().enumerate().map(|(index, line)| {
         let label = if index == 0 { "log" } else { "" };
         format!("  {label:<8} {line}")

@@ -4,8 +4,10 @@ use anyhow::Context as _;
 use kennel_client::api;
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::natural;
+use kennel_types::Pod;
 use kennel_types::meta::controller;
 use kube::Client;
+use serde::de::{Deserialize as _, IgnoredAny};
 use serde_json::Value;
 
 use super::targets::{Target, Targets};
@@ -187,10 +189,10 @@ async fn owner(client: &Client, object: &Value) -> anyhow::Result<Subject> {
     let text = |field: &str| metadata[field].as_str().unwrap_or_default();
     let (namespace, name) = (text("namespace"), text("name"));
     let pod = format!("{namespace}/{name}");
-    let Some(snapshot) = snapshot::pod(object) else {
+    let Ok(decoded) = Pod::<IgnoredAny>::deserialize(object) else {
         return Err(SubjectError::Undecodable(pod).into());
     };
-    let Some(owner) = controller(&snapshot.object.metadata) else {
+    let Some(owner) = controller(&decoded.metadata) else {
         return Err(SubjectError::NoOwner(pod).into());
     };
     if owner.kind != "DaemonSet" {
@@ -208,7 +210,7 @@ async fn owner(client: &Client, object: &Value) -> anyhow::Result<Subject> {
         Ok(daemon_set) => Ok(Subject {
             daemon_set,
             pod: Some(name.to_owned()),
-            node: snapshot.view.target().map(ToString::to_string),
+            node: snapshot::pod(object).and_then(|pod| pod.view.target().map(ToString::to_string)),
         }),
     }
 }
