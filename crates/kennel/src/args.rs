@@ -146,7 +146,7 @@ pub(crate) enum Verb {
     ///   kennel why ds/agent -n monitoring
     ///   kennel why ds/agent --node worker-7
     ///   kennel why pod/agent-x7k2p               # its DaemonSet, on its node
-    ///   kennel why -A                            # every DaemonSet; those with problems in full
+    ///   kennel why -A                            # every DaemonSet, problems first
     ///   kennel why -A --node worker-7            # every DaemonSet on one node
     ///   kennel why ds/agent -o json | jq '.nodes[] | select(.verdict == "missing")'
     ///

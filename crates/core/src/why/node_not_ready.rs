@@ -2,9 +2,9 @@
 
 use super::answer::{Cause, Verdict};
 use super::finding::Finding;
-use super::{Case, NodeSnapshot, pod};
+use super::{Case, NodeSnapshot, container, pod};
 
-/// Whether the daemon runs there is not known if the node has a pod of it: the kubelet does not report.
+/// Whether the daemon runs there is not known if its pod did when the kubelet last reported.
 pub(super) fn find(case: &Case<'_>) -> Finding {
     let unready = case.node().and_then(NodeSnapshot::unready);
     let since = unready.as_ref().and_then(|c| c.last_transition_time);
@@ -17,6 +17,10 @@ pub(super) fn find(case: &Case<'_>) -> Finding {
         Some(pod) if pod.terminating() => (
             Verdict::Unknown,
             "its pod is being deleted, which the node has not confirmed",
+        ),
+        Some(pod) if container::find(case, case.pod(pod)).is_some() => (
+            Verdict::Missing,
+            "its pod did not work when the node last reported",
         ),
         Some(_) => (Verdict::Unknown, "its pod may still run"),
     };

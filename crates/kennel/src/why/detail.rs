@@ -11,7 +11,30 @@ use crate::inspect::colour::Colours;
 /// Events shown, the newest first.
 const EVENTS_MAX: usize = 10;
 
+/// The verdict, and what it is based on.
 pub(super) fn text(
+    snapshot: &Snapshot,
+    answer: &Answer,
+    pod: Option<&str>,
+    colours: Colours,
+) -> String {
+    let Some(node) = answer.nodes.first() else {
+        return String::new();
+    };
+    let verdict = problem(snapshot, answer, pod, colours);
+    let mut lines = vec![verdict.trim_end().to_owned()];
+    lines.extend(rules(snapshot, node, colours));
+    if !node.pods.is_empty() {
+        lines.extend([String::new(), colours.bold("Pods")]);
+        let pods = node.pods.iter();
+        lines.extend(pods.flat_map(|pod| pod_lines(pod, snapshot.now)));
+    }
+    lines.extend(events(snapshot, node, colours));
+    lines.join("\n") + "\n"
+}
+
+/// The verdict alone.
+pub(super) fn problem(
     snapshot: &Snapshot,
     answer: &Answer,
     pod: Option<&str>,
@@ -30,13 +53,6 @@ pub(super) fn text(
         let label = if is_warning(note) { "warning" } else { "note" };
         format!("  {label:<8} {}", note.message)
     }));
-    lines.extend(rules(snapshot, node, colours));
-    if !node.pods.is_empty() {
-        lines.extend([String::new(), colours.bold("Pods")]);
-        let pods = node.pods.iter();
-        lines.extend(pods.flat_map(|pod| pod_lines(pod, snapshot.now)));
-    }
-    lines.extend(events(snapshot, node, colours));
     lines.join("\n") + "\n"
 }
 

@@ -1,4 +1,4 @@
-//! The answers about several DaemonSets: those with problems first and in full, the others in a line each.
+//! The answers about several DaemonSets: problems first, and a line for each DaemonSet that has none.
 
 use kennel_core::why::Answer;
 use serde::Serialize;
@@ -43,11 +43,13 @@ fn text(args: &WhyArgs, scope: &Scope, all: &[Explanation], colours: Colours) ->
             Scope::AllNamespaces => "No DaemonSets in any namespace.\n".to_owned(),
         };
     }
-    let in_full = |one: &&Explanation| args.all || !one.answer.ok;
-    let full = all.iter().filter(in_full);
-    let mut parts: Vec<String> = full.map(|one| one.text(args, colours)).collect();
-    let brief = all.iter().filter(|one| !in_full(one));
-    let brief: String = brief.map(|one| one.brief(colours)).collect();
+    if args.all {
+        let parts: Vec<String> = all.iter().map(|one| one.text(args, colours)).collect();
+        return parts.join("\n");
+    }
+    let (good, bad): (Vec<&Explanation>, Vec<_>) = all.iter().partition(|one| one.answer.ok);
+    let mut parts: Vec<String> = bad.iter().map(|one| one.problems(colours)).collect();
+    let brief: String = good.iter().map(|one| one.brief(colours)).collect();
     if !brief.is_empty() {
         parts.push(brief);
     }
@@ -55,6 +57,14 @@ fn text(args: &WhyArgs, scope: &Scope, all: &[Explanation], colours: Colours) ->
 }
 
 impl Explanation {
+    fn problems(&self, colours: Colours) -> String {
+        let (snapshot, answer) = (&self.snapshot, &self.answer);
+        if snapshot.only.is_some() {
+            return detail::problem(snapshot, answer, self.pod.as_deref(), colours);
+        }
+        summary::problems(snapshot, answer, colours)
+    }
+
     fn brief(&self, colours: Colours) -> String {
         if self.snapshot.only.is_some() {
             return detail::brief(&self.answer, colours);

@@ -18,7 +18,7 @@ pub(crate) struct WhyArgs {
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<String>,
 
-    /// Name every node, instead of at most eight per group; of several DaemonSets, show also those without problems in full
+    /// Name every node, instead of at most eight per group; of several DaemonSets, show more than problems
     #[arg(long)]
     pub(crate) all: bool,
 

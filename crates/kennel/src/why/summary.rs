@@ -15,15 +15,30 @@ const GROUPS_MAX: usize = 12;
 /// Maximum length of a line of names.
 const WIDTH: usize = 96;
 
+const PROBLEMS: [Verdict; 3] = [Verdict::Missing, Verdict::Unknown, Verdict::Lingers];
+const OTHERS: [Verdict; 2] = [Verdict::Excluded, Verdict::Runs];
+
 pub(super) fn text(snapshot: &Snapshot, answer: &Answer, all: bool, colours: Colours) -> String {
+    let verdicts = [&PROBLEMS[..], &OTHERS].concat();
+    sections(snapshot, answer, &verdicts, all, colours)
+}
+
+/// Only nodes with problems. If there are none, the problem is with those that are not eligible.
+pub(super) fn problems(snapshot: &Snapshot, answer: &Answer, colours: Colours) -> String {
+    let has_problem = answer.nodes.iter().any(|node| !node.ok());
+    let verdicts = if has_problem { &PROBLEMS[..] } else { &OTHERS };
+    sections(snapshot, answer, verdicts, false, colours)
+}
+
+fn sections(
+    snapshot: &Snapshot,
+    answer: &Answer,
+    verdicts: &[Verdict],
+    all: bool,
+    colours: Colours,
+) -> String {
     let mut lines = vec![brief(answer, colours).trim_end().to_owned()];
-    for verdict in [
-        Verdict::Missing,
-        Verdict::Unknown,
-        Verdict::Lingers,
-        Verdict::Excluded,
-        Verdict::Runs,
-    ] {
+    for &verdict in verdicts {
         lines.extend(section(snapshot, answer, verdict, all, colours));
     }
     lines.join("\n") + "\n"
@@ -121,14 +136,19 @@ pub(super) fn title(verdict: Verdict, colours: Colours) -> String {
     }
 }
 
-/// Groups nodes in the same state: the largest groups first, nodes without problems last.
+/// Groups nodes in the same state: the largest groups first, then in the order of their first nodes, and nodes without
+/// problems last.
 fn groups<'a>(nodes: impl Iterator<Item = &'a NodeAnswer>) -> Vec<Vec<&'a NodeAnswer>> {
-    let mut groups: BTreeMap<(Cause, &str, &[String]), Vec<&NodeAnswer>> = BTreeMap::new();
+    let mut places: BTreeMap<(Cause, &str, &[String]), usize> = BTreeMap::new();
+    let mut groups: Vec<Vec<&NodeAnswer>> = Vec::new();
     for node in nodes {
         let key = (node.cause, node.message.as_str(), node.remarks.as_slice());
-        groups.entry(key).or_default().push(node);
+        let place = *places.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(node),
+            None => groups.push(vec![node]),
+        }
     }
-    let mut groups: Vec<Vec<&NodeAnswer>> = groups.into_values().collect();
     let up_to_date =
         |group: &[&NodeAnswer]| group.first().is_some_and(|n| n.cause == Cause::UpToDate);
     groups.sort_by_key(|group| (up_to_date(group), std::cmp::Reverse(group.len())));
@@ -159,7 +179,7 @@ fn group_lines(
     lines
 }
 
-/// `, for 5m` or `, for 12s to 5m`.
+/// `, for 5m`, the longest of them; `, for 12s to 5m` if they differ much.
 fn duration_text(snapshot: &Snapshot, group: &[&NodeAnswer]) -> String {
     let durations = group.iter().filter_map(|node| node.since);
     let durations = durations.map(|since| snapshot.now.saturating_since(since));
@@ -167,12 +187,11 @@ fn duration_text(snapshot: &Snapshot, group: &[&NodeAnswer]) -> String {
     let (Some(least), Some(most)) = (durations.iter().min(), durations.iter().max()) else {
         return String::new();
     };
-    let (least, most) = (human_duration(*least), human_duration(*most));
-    if least == most {
-        format!(", for {most}")
-    } else {
-        format!(", for {least} to {most}")
+    let longest = human_duration(*most);
+    if *most <= *least * 2 {
+        return format!(", for {longest}");
     }
+    format!(", for {} to {longest}", human_duration(*least))
 }
 
 /// The names of a group's nodes, wrapped.

@@ -4,7 +4,7 @@ use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::{Cause, Verdict};
-use super::fixture::{Fixture, ready};
+use super::fixture::{Fixture, ready, with_container};
 
 const EXCLUDED: Verdict = Verdict::Excluded;
 const LINGERS: Verdict = Verdict::Lingers;
@@ -194,6 +194,17 @@ fn whether_a_pod_on_an_unreachable_node_runs_is_not_known() {
         answer.since,
         Some(Timestamp::from_secs(super::fixture::NOW - 300))
     );
+}
+
+#[test]
+fn a_pod_that_did_not_work_on_an_unreachable_node_is_missing() {
+    let waits = json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}});
+    let fixture = Fixture::new().unreachable().pod(with_container(waits));
+    let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
+                   its pod did not work when the node last reported";
+    fixture.missing(Cause::NodeNotReady, message);
+    let fixture = fixture.taint("node.kubernetes.io/unreachable", "", "NoSchedule");
+    fixture.missing(Cause::NodeNotReady, message);
 }
 
 #[test]

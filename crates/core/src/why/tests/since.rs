@@ -1,5 +1,7 @@
 //! Since when: the beginning of the trouble, not the last that was heard of it.
 
+#![expect(clippy::needless_pass_by_value, reason = "tests pass json!(…) values")]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kennel_types::Timestamp;
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! Node selectors, affinity and tolerations that match nothing because they are misspelt.
 
+#![expect(clippy::needless_pass_by_value, reason = "tests pass json!(…) values")]
+
 use serde_json::{Value, json};
 
 use super::super::{Cause, Verdict};
