@@ -139,10 +139,11 @@ pub(super) fn title(verdict: Verdict, colours: Colours) -> String {
 /// Groups nodes in the same state: the largest groups first, then in the order of their first nodes, and nodes without
 /// problems last.
 fn groups<'a>(nodes: impl Iterator<Item = &'a NodeAnswer>) -> Vec<Vec<&'a NodeAnswer>> {
-    let mut places: BTreeMap<(Cause, &str, &[String]), usize> = BTreeMap::new();
+    let mut places: BTreeMap<(Cause, &str, &[String], String), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&NodeAnswer>> = Vec::new();
     for node in nodes {
-        let key = (node.cause, node.message.as_str(), node.remarks.as_slice());
+        let (message, remarks) = (node.message.as_str(), node.remarks.as_slice());
+        let key = (node.cause, message, remarks, general_remedy(node));
         let place = *places.entry(key).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.push(node),
@@ -153,6 +154,14 @@ fn groups<'a>(nodes: impl Iterator<Item = &'a NodeAnswer>) -> Vec<Vec<&'a NodeAn
         |group: &[&NodeAnswer]| group.first().is_some_and(|n| n.cause == Cause::UpToDate);
     groups.sort_by_key(|group| (up_to_date(group), std::cmp::Reverse(group.len())));
     groups
+}
+
+/// The remedy without the names of the node and its pods: the same for all nodes that it helps.
+fn general_remedy(node: &NodeAnswer) -> String {
+    let remedy = node.remedy.clone().unwrap_or_default();
+    let pods = node.pods.iter().map(|pod| pod.name.as_str());
+    let names = std::iter::once(node.node.as_str()).chain(pods);
+    names.fold(remedy, |remedy, name| remedy.replace(name, ""))
 }
 
 fn group_lines(

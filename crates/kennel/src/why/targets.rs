@@ -57,6 +57,10 @@ pub(super) fn parse(words: &[String]) -> Result<Targets, TargetError> {
         return Ok(Targets::All);
     };
     let Some(kind) = Kind::parse(first) else {
+        if let ([name, ..], true) = (rest, is_other_kind(first)) {
+            let (kind, name) = (first.clone(), name.clone());
+            return Err(TargetError::Kind { kind, name });
+        }
         let named = words.iter().map(|word| target(word));
         return named.collect::<Result<_, _>>().map(Targets::Named);
     };
@@ -72,6 +76,24 @@ pub(super) fn parse(words: &[String]) -> Result<Targets, TargetError> {
             Ok(Targets::Named(named.collect()))
         }
     }
+}
+
+/// Whether a word before a name is kubectl's for another kind of workload.
+fn is_other_kind(word: &str) -> bool {
+    let kinds = [
+        "deploy",
+        "deployment",
+        "deployments",
+        "rs",
+        "replicaset",
+        "replicasets",
+        "sts",
+        "statefulset",
+        "statefulsets",
+        "job",
+        "jobs",
+    ];
+    kinds.contains(&word.to_ascii_lowercase().as_str())
 }
 
 fn target(word: &str) -> Result<Target, TargetError> {
@@ -133,6 +155,10 @@ mod tests {
         };
         check(
             "deploy/web",
+            "deploy is not a DaemonSet or a pod: use ds/web",
+        );
+        check(
+            "deploy web",
             "deploy is not a DaemonSet or a pod: use ds/web",
         );
         check("ds/", "use ds/NAME");

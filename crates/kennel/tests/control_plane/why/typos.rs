@@ -24,6 +24,7 @@ Not eligible: 2 nodes
         disk: \"ssd\"
 ";
     fixture.wait_for_output(&["ds/agent"], expected, 1);
+    check_groups(&fixture);
     let one = fixture.why(&["ds/agent", "--node", "sim-1"]);
     assert!(
         one.stdout
@@ -43,6 +44,23 @@ Not eligible: 2 nodes
       kubectl label node sim-1 gpu=a100
 ";
     fixture.wait_for_output(&["ds/agent"], expected, 0);
+}
+
+/// Nodes whose remedies differ are not grouped, although their messages are the same.
+fn check_groups(fixture: &Fixture) {
+    for (node, taint) in [("sim-1", "a=:NoSchedule"), ("sim-2", "b=:NoSchedule")] {
+        fixture.kubectl.run(&["taint", "node", node, taint]).ok();
+    }
+    let shown = fixture.why(&["ds/agent"]).stdout;
+    let message = "nodeSelector wants dsik=ssd, the node has no label dsik (and one more rule)";
+    assert_eq!(shown.matches(message).count(), 2, "{shown}");
+    assert!(
+        shown.contains("- key: a\n") && shown.contains("- key: b\n"),
+        "{shown}"
+    );
+    for (node, taint) in [("sim-1", "a-"), ("sim-2", "b-")] {
+        fixture.kubectl.run(&["taint", "node", node, taint]).ok();
+    }
 }
 
 #[test]
