@@ -36,6 +36,7 @@ pub mod int_or_percent;
 pub mod lifecycle;
 pub mod metric;
 pub mod names;
+pub mod natural;
 pub mod pod;
 pub mod procfs;
 pub mod quantity;

@@ -172,11 +172,16 @@ pub(crate) enum Verb {
     /// Reads the cluster of --kubeconfig, of $KUBECONFIG or ~/.kube/config, without changing anything,
     /// and applies the rules of the DaemonSet controller and the scheduler to every node. Reports where
     /// a pod runs; where one is missing, with the first cause; which nodes are excluded, with the label
-    /// or toleration that would change that; and where a pod runs that should not. Exit code: 0 if
-    /// every node is as it should be, 1 if not, 2 if the cluster could not be read. Example:
+    /// or toleration that would change that; and where a pod runs that should not. Names labels and
+    /// taints that the template seems to misspell, and shows the last log lines of crash loops. Exit
+    /// code: 0 if every node is as it should be; 1 if not, or if a typo leaves no node; 2 if something
+    /// that was named does not exist, or the cluster could not be read. Example:
     ///
     ///   kennel why ds/agent -n monitoring
     ///   kennel why ds/agent --node worker-7
+    ///   kennel why pod/agent-x7k2p               # its DaemonSet, on its node
+    ///   kennel why -A                            # every DaemonSet, problems first
+    ///   kennel why -A --node worker-7            # every DaemonSet on one node
     ///   kennel why ds/agent -o json | jq '.nodes[] | select(.verdict == "missing")'
     ///
     /// A link named kubectl-kennel on the PATH makes it a kubectl plug-in: `kubectl kennel why ds/agent`.
@@ -267,7 +272,9 @@ impl Verb {
         match self {
             Self::Playground(_) | Self::Reset(_) => "error",
             Self::Agent(args) if args.cleanup => "error",
-            Self::Token(_) | Self::Why(_) | Self::Rollout(_) | Self::Version(_) => "warn",
+            // Answers of the API that matter are part of the explanation.
+            Self::Why(_) => "warn,kube_client=off",
+            Self::Token(_) | Self::Rollout(_) | Self::Version(_) => "warn",
             _ => logging::DEFAULT_FILTER,
         }
     }

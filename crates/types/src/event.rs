@@ -84,6 +84,14 @@ impl Event {
             .unwrap_or_default()
     }
 
+    /// When it happened first; when it happened last if it does not say.
+    pub fn first_seen(&self) -> Timestamp {
+        self.first_timestamp
+            .or(self.event_time)
+            .or(self.metadata.creation_timestamp)
+            .unwrap_or_else(|| self.last_seen())
+    }
+
     /// How often it happened: at least once.
     pub fn occurrences(&self) -> i64 {
         let series = self.series.as_ref().map(|series| series.count);

@@ -37,7 +37,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Output format; with --watch, JSON is one object per line
+    /// Output format; with --watch, JSON is one object per line, and YAML one document per change
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
 }
