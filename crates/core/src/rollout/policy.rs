@@ -90,6 +90,21 @@ impl Policy {
         None
     }
 
+    /// A stage, counted from 1. A policy may have become shorter than the rollout has come; its last stage counts then.
+    pub fn stage(&self, number: usize) -> Option<&Stage> {
+        let last = self.stages.len();
+        self.stages.get(number.min(last).checked_sub(1)?)
+    }
+
+    /// `stage 2 of 4 (10% 30m)`.
+    pub fn stage_text(&self, number: usize) -> String {
+        let stages = self.stages.len();
+        match self.stage(number) {
+            Some(stage) => format!("stage {} of {stages} ({stage})", number.min(stages)),
+            None => format!("stage 1 of {stages}"),
+        }
+    }
+
     /// How many of the rollout's nodes may have failed without failing the rollout; a percentage is rounded down.
     pub fn allowed_failures(&self, nodes: i64) -> i64 {
         match self.max_failures {

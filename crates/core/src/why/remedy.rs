@@ -1,9 +1,8 @@
 //! What would make a node eligible: labels for the node, or changes of the template.
 
-use super::eligibility::NOT_READY_TAINTS;
 use crate::affinity::{NodeSelector, Part};
 use crate::daemonset::NodeView;
-use crate::daemonset::fit::Rule;
+use crate::daemonset::fit::{NOT_READY_TAINTS, Rule};
 use crate::selector::Operator;
 use crate::taint::Taint;
 

@@ -129,8 +129,31 @@ impl Staged {
             unreachable,
             admitted,
             driven,
-            holds: self.holds() || unreachable || driven == Driven::Nowhere,
+            holds: self.holds()
+                || unreachable
+                || driven == Driven::Nowhere
+                || self.awaits_ready(slot, mine, driven, readiness),
         })
+    }
+
+    /// The node is down, and its taints keep away the pod that it should get (R4.1): what it has stays until it returns.
+    fn awaits_ready(
+        &self,
+        slot: &Slot,
+        mine: &StagedSlot,
+        driven: Driven,
+        readiness: Readiness,
+    ) -> bool {
+        let skips = self.policy.down_nodes == DownNodes::Skip;
+        if !skips || readiness == Readiness::Ready || self.standing != Standing::Staged {
+            return false;
+        }
+        let (selected, fit) = match driven {
+            Driven::Target => (mine.selected.by_target, slot.fit),
+            Driven::Stable => (mine.selected.by_stable, mine.stable_fit),
+            Driven::Nowhere => return false,
+        };
+        selected && !fit.is_some_and(|fit| fit.run)
     }
 
     #[expect(
@@ -179,6 +202,10 @@ impl Staged {
         if turn.unreachable || turn.driven == Driven::Nowhere {
             decision.create = false;
         }
+        if turn.driven == Driven::Nowhere && group.is_empty() {
+            // Without stable it gets nothing before its turn.
+            decision.rollout.unavailable = false;
+        }
         Some(decision)
     }
 
@@ -203,7 +230,9 @@ impl Staged {
             before: pod.map_or(Before::None, |pod| self.before_of(pod, mine)),
             blamed,
         };
-        let wanted = slot.fit.is_some_and(|fit| fit.run);
+        let wanted = mine.selected.by_target;
+        // Its taints keep the pod away.
+        let kept_away = wanted && !slot.fit.is_some_and(|fit| fit.run);
         let healthy = if wanted {
             found.target_available
         } else {
@@ -228,7 +257,12 @@ impl Staged {
         mine.counts = StagedCounts {
             admitted,
             healthy: admitted && healthy,
-            pending: admitted && !healthy && !skipped && failed.is_none() && !judgement.excused,
+            pending: admitted
+                && !healthy
+                && !skipped
+                && !kept_away
+                && failed.is_none()
+                && !judgement.excused,
             failed,
             on_target: found.target_remains && !turn.unreachable,
         };
@@ -330,7 +364,8 @@ impl Staged {
             return;
         }
         if target.run && !stable.run && group.is_empty() && decision.create {
-            decision.create = false;
+            // It lacks nothing before its turn.
+            (decision.create, decision.rollout.unavailable) = (false, false);
             if may_turn {
                 decision.role = RolloutRole::Gain;
             }
@@ -373,9 +408,7 @@ impl Staged {
         let tick = context.tick;
         if mine.judged != judged {
             mine.judged = judged;
-            let age = found
-                .target
-                .map(|pod| context.now.saturating_since(pod.created));
+            let age = found.target.and_then(|pod| pod.born.age(tick));
             mine.not_ready = Stopwatch::started(age.unwrap_or(Duration::ZERO));
         }
         if found.target_available {
@@ -411,10 +444,8 @@ impl Staged {
         if readiness == Readiness::Ready || cordoned || pod.before == Before::Down {
             return false;
         }
-        let created = context
-            .tick
-            .before(context.now.saturating_since(pod.created));
-        let in_window = since.since(created) <= self.policy.blame_window && since >= created;
+        let age = pod.born.age(since);
+        let in_window = age.is_some_and(|age| age <= self.policy.blame_window);
         let long_enough = since.after(BLAME_AFTER) <= context.tick;
         in_window && long_enough && !self.is_outage(set, context)
     }

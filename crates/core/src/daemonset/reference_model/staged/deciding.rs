@@ -19,7 +19,10 @@ impl ReferencePlanner {
     ) -> Decision {
         let driven = law.driven(name);
         let unreachable = law.is_unreachable(name);
-        let held = Self::is_held(set, law) || unreachable || driven == Driven::Nowhere;
+        let held = Self::is_held(set, law)
+            || unreachable
+            || driven == Driven::Nowhere
+            || law.awaits_ready(name);
         let any = law.daemons_on(name).any(|daemon| !daemon.leaving);
         let (target, stable) = (law.target_fit(name), law.stable_fit(name));
         let fit = fit(driven, target, stable, held && any);
@@ -40,6 +43,9 @@ impl ReferencePlanner {
         }
         if unreachable || driven == Driven::Nowhere {
             decision.create = false;
+        }
+        if driven == Driven::Nowhere && self.group(set, name).is_empty() {
+            decision.unavailable = false;
         }
         let judged = self.judge(set, law, name);
         if judged.forgiven {
@@ -90,7 +96,7 @@ impl ReferencePlanner {
         };
         let group = self.group(set, name);
         if target.0 && !stable.0 && group.is_empty() && decision.create {
-            decision.create = false;
+            (decision.create, decision.unavailable) = (false, false);
             decision.gains = may_turn;
         }
         if target.1 || !stable.1 {

@@ -88,6 +88,10 @@ impl Checks {
                 require(law.next_stage(old.stage).is_none(), || {
                     format!("R3.6: a stage is left: {:?}", law.next_stage(old.stage))
                 })?;
+                let (reached, all) = (law.admitted().len(), law.rollout_nodes().len());
+                require(reached == all, || {
+                    format!("R3.6: complete with {reached} of {all} nodes")
+                })?;
                 if commanded {
                     return Ok(());
                 }
@@ -197,7 +201,7 @@ fn starts(law: &Law<'_>, new: &Record, state: &State) -> Checked {
     let only_target = !hashes.is_empty() && hashes.iter().all(|hash| *hash == target);
     let first = hashes.is_empty() && law.stable.is_none() && !law.policy.stages_on_create;
     let nodes = law.rollout_nodes();
-    let selects = |name: &&std::sync::Arc<str>| law.target_fit(name).is_some_and(|fit| fit.0);
+    let selects = |name: &&std::sync::Arc<str>| law.target_selects(name);
     let next = law.next_stage(0);
     let ends = law.returns_to_stable();
     let expected = if first || only_target || ends || (nodes.is_empty() && next.is_none()) {
@@ -249,6 +253,10 @@ fn is_commanded(law: &Law<'_>, old: &State, new: &State) -> bool {
 
 /// R3.4, as far as it is certain: failures within `max-failures` or accepted by a person may excuse a node.
 fn is_complete(law: &Law<'_>, now: Timestamp) -> Checked {
+    let moves = law.state().and_then(|state| law.moved_cut(state));
+    require(moves.is_none(), || {
+        format!("R3.1: the cut has to move to {moves:?} first")
+    })?;
     let accepted = law.state().map_or(Accepted::None, |state| state.accepted);
     let strict = law.policy.max_failures == IntOrPercent::Int(0) && accepted == Accepted::None;
     if !strict {
