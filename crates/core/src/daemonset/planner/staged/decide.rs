@@ -6,7 +6,7 @@ use std::time::Duration;
 use kennel_types::Timestamp;
 
 use super::super::super::decision::{
-    Decision, Member, NodeState, RolloutRole, decide, decide_rollout,
+    Decision, Member, NodeState, RolloutRole, UpdateMode, decide, decide_rollout,
 };
 use super::super::super::expectation::Expectation;
 use super::super::super::fit::Fit;
@@ -198,7 +198,8 @@ impl Staged {
         });
         decision.driven = turn.driven;
         let may_turn = turn.admitted && !turn.holds;
-        self.turn_in_budget(&mut decision, slot.fit, mine, may_turn, group, context.now);
+        let turn_of = (slot.fit, mine.stable_fit, target.mode);
+        self.turn_in_budget(&mut decision, turn_of, may_turn, group, context.now);
         if turn.unreachable || turn.driven == Driven::Nowhere {
             decision.create = false;
         }
@@ -350,13 +351,12 @@ impl Staged {
     fn turn_in_budget(
         &self,
         decision: &mut Decision,
-        target: Option<Fit>,
-        mine: &StagedSlot,
+        (target, stable, mode): (Option<Fit>, Option<Fit>, UpdateMode),
         may_turn: bool,
         group: &[Member],
         now: Timestamp,
     ) {
-        let (Some(target), Some(stable)) = (target, mine.stable_fit) else {
+        let (Some(target), Some(stable)) = (target, stable) else {
             return;
         };
         let is_theirs = self.assist || self.standing == Standing::Direct;
@@ -369,6 +369,10 @@ impl Staged {
             if may_turn {
                 decision.role = RolloutRole::Gain;
             }
+        } else if target.run && !stable.run && mode.surges {
+            // What it gains is in between until it is available.
+            let there = |pod: &Member| pod.available(now) && !pod.is_leaving();
+            decision.rollout.surge |= !group.iter().any(there);
         }
         if !target.keep && stable.keep {
             let available = |pod: &&Member| pod.available(now) && !pod.is_leaving();

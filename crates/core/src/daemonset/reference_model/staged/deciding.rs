@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::super::node_decision::{By, Decision, First, decide};
-use super::super::rules::sort_by_seniority;
+use super::super::rules::{may_surge, sort_by_seniority};
 use super::super::{Claim, Pod, PodWrite, ReferencePlanner, Set};
 use super::law::{Driven, Law, Standing};
 
@@ -98,6 +98,14 @@ impl ReferencePlanner {
         if target.0 && !stable.0 && group.is_empty() && decision.create {
             (decision.create, decision.unavailable) = (false, false);
             decision.gains = may_turn;
+        } else if target.0 && !stable.0 && may_surge(set.view.strategy) {
+            let law = self.law(set).unwrap();
+            let there = |pod: &&Pod| {
+                let mut all = law.pods.iter();
+                let daemon = all.find(|daemon| daemon.view.uid == pod.view.uid);
+                daemon.is_some_and(|daemon| daemon.available && !daemon.leaving)
+            };
+            decision.surges |= !group.iter().any(there);
         }
         if target.1 || !stable.1 {
             return;

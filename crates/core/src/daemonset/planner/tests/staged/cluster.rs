@@ -46,8 +46,9 @@ pub(super) struct Cluster {
     pub(super) events: Vec<(String, String)>,
     /// How many nodes were without an available pod at most.
     pub(super) most_unavailable: usize,
-    /// How many pods were starting or ending at once, and how many there were that were not ending.
+    /// How many pods were starting or ending at once, how many starting, and how many there were that were not ending.
     pub(super) most_in_between: usize,
+    pub(super) most_starting: usize,
     pub(super) most_pods: usize,
     /// The planner knows the ConfigMaps that the cluster has.
     knows_config: bool,
@@ -90,6 +91,7 @@ impl Cluster {
             events: Vec::new(),
             most_unavailable: 0,
             most_in_between: 0,
+            most_starting: 0,
             most_pods: 0,
             knows_config: false,
         };
@@ -108,7 +110,8 @@ impl Cluster {
     /// Begins to count and to listen anew.
     pub(super) fn forget(&mut self) {
         self.events.clear();
-        (self.most_unavailable, self.most_in_between, self.most_pods) = (0, 0, 0);
+        (self.most_unavailable, self.most_in_between) = (0, 0);
+        (self.most_starting, self.most_pods) = (0, 0);
     }
 
     /// Kills the controller and starts another.
@@ -358,6 +361,9 @@ impl Cluster {
         let pods = self.fake.pods.values();
         let in_between = pods.filter(|pod| pod.terminating || pod.ready_since.is_none());
         self.most_in_between = self.most_in_between.max(in_between.count());
+        let pods = self.fake.pods.values();
+        let starting = pods.filter(|pod| !pod.terminating && pod.ready_since.is_none());
+        self.most_starting = self.most_starting.max(starting.count());
         let pods = self.fake.pods.values();
         let staying = pods.filter(|pod| !pod.terminating);
         self.most_pods = self.most_pods.max(staying.count());

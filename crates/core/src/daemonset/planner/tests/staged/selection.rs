@@ -2,14 +2,22 @@
 
 use std::collections::BTreeSet;
 
+use super::super::super::super::options::Options;
+use super::super::super::super::view::Strategy;
 use super::super::super::super::{GENERATION_LABEL, HASH_LABEL};
-use super::cluster::Cluster;
+use super::cluster::{Cluster, rolling};
 use super::{FAILED, PROGRESSING, STABLE};
+use crate::int_or_percent::IntOrPercent;
 use crate::rollout::state::{Phase, Record, Verdict};
 
 /// Six nodes, three of which have the label that template 3 selects.
 fn zones(stages: &str) -> Cluster {
-    let mut cluster = Cluster::new(6, &[("stages", stages)]);
+    zones_with(stages, rolling(1))
+}
+
+fn zones_with(stages: &str, strategy: Strategy) -> Cluster {
+    let options = Options::default();
+    let mut cluster = Cluster::with(6, &[("stages", stages)], strategy, options);
     for number in 0..3 {
         cluster.label(&format!("node-{number}"), "zone", "a");
     }
@@ -53,6 +61,23 @@ fn r2_1_pods_are_gained_in_turn_and_within_the_budget() {
     cluster.advance(3_600);
     assert_eq!(cluster.counts(), [(1, 6)].into());
     assert_eq!(cluster.most_in_between, 1);
+}
+
+#[test]
+fn r2_1_with_max_surge_pods_are_gained_and_lost_within_it() {
+    let strategy = Strategy::RollingUpdate {
+        max_unavailable: Some(IntOrPercent::Int(0)),
+        max_surge: Some(IntOrPercent::Int(1)),
+    };
+    let mut cluster = zones_with("100%", strategy);
+    cluster.roll_out(3);
+    assert_eq!(cluster.counts(), [(3, 3)].into());
+    assert_eq!(cluster.phase(3).0, STABLE);
+    cluster.forget();
+    cluster.roll_out(1);
+    assert_eq!(cluster.counts(), [(1, 6)].into());
+    assert_eq!(cluster.phase(1).0, STABLE);
+    assert_eq!(cluster.most_starting, 1);
 }
 
 #[test]
