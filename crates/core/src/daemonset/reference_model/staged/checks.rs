@@ -27,6 +27,8 @@ pub(super) struct Checks {
     /// When a state with this time was requested: times are written in whole seconds.
     pub(super) requested: BTreeMap<(Uid, Timestamp), Timestamp>,
     pub(super) bakes: BTreeMap<StageKey, Timestamp>,
+    /// Commands that were taken away: they may be given again.
+    pub(super) withdrawn: BTreeSet<(String, String)>,
     /// What was written last.
     records: BTreeMap<Uid, Record>,
     /// The stages that have begun.

@@ -56,7 +56,7 @@ impl Checks {
     }
 
     fn steps(&self, law: &Law<'_>, old: &State, new: &State, now: Timestamp) -> Checked {
-        let commanded = is_commanded(law, old, new);
+        let commanded = self.is_commanded(law, old, new);
         let retried = new.attempt == old.attempt + 1;
         require(new.stable == old.stable && new.owner == old.owner, || {
             "stable or owner changed".to_owned()
@@ -181,6 +181,25 @@ impl Checks {
     }
 }
 
+impl Checks {
+    /// A command for the target was carried out with this state.
+    fn is_commanded(&self, law: &Law<'_>, old: &State, new: &State) -> bool {
+        law.commands.once.iter().any(|(key, value, command)| {
+            let hash = match command {
+                Command::Promote { hash, .. }
+                | Command::Abort { hash }
+                | Command::Retry { hash, .. } => hash,
+                Command::Unreadable => return false,
+            };
+            let given_again = ((*key).to_owned(), value.clone());
+            let given_again = self.withdrawn.contains(&given_again);
+            let fresh = old.seen.get(*key) != Some(value) || given_again;
+            let done = new.seen.get(*key) == Some(value) && fresh;
+            done && **hash == *law.target.hash()
+        })
+    }
+}
+
 /// The rollout may fail by itself.
 fn goes(state: &State) -> bool {
     matches!(
@@ -235,20 +254,6 @@ fn cut_moves(law: &Law<'_>, old: &State, new: &State) -> Checked {
     })?;
     let cut = law.cut_of(size);
     require(new.cut == cut, || format!("R3.1: the cut is {cut:?}"))
-}
-
-/// A command for the target was carried out with this state.
-fn is_commanded(law: &Law<'_>, old: &State, new: &State) -> bool {
-    law.commands.once.iter().any(|(key, value, command)| {
-        let hash = match command {
-            Command::Promote { hash, .. }
-            | Command::Abort { hash }
-            | Command::Retry { hash, .. } => hash,
-            Command::Unreadable => return false,
-        };
-        let done = new.seen.get(*key) == Some(value) && old.seen.get(*key) != Some(value);
-        done && **hash == *law.target.hash()
-    })
 }
 
 /// R3.4, as far as it is certain: failures within `max-failures` or accepted by a person may excuse a node.
