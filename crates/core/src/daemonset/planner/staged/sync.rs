@@ -78,6 +78,14 @@ fn as_upstream() -> Policy {
     }
 }
 
+/// The commands that were found to do nothing and are still there (R6.1).
+fn take_ignored(old: Option<&mut Staged>, commands: &Commands) -> BTreeSet<(&'static str, String)> {
+    let ignored = old.map(|old| std::mem::take(&mut old.ignored));
+    let mut ignored = ignored.unwrap_or_default();
+    ignored.retain(|(key, value)| commands.has(key, value));
+    ignored
+}
+
 /// Why a policy is ignored (R11).
 const NOT_ON_DELETE: &str = "This controller runs with --assist, beside the cluster's own: a rollout policy counts only \
                              with updateStrategy OnDelete, and this DaemonSet is updated without stages";
@@ -276,9 +284,7 @@ impl Planner {
             return;
         }
         let mut old = known.staged.take();
-        let ignored = old.as_mut().map(|old| std::mem::take(&mut old.ignored));
-        let mut ignored = ignored.unwrap_or_default();
-        ignored.retain(|(key, value)| derived.commands.has(key, value));
+        let ignored = take_ignored(old.as_deref_mut(), &derived.commands);
         let was_frozen = old.as_ref().is_some_and(|old| old.frozen);
         let was_invalid = old.as_ref().and_then(|old| old.invalid.clone());
         let old = old.filter(|old| old.target.uid == target.uid);

@@ -57,6 +57,12 @@ fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_millis(millis + (1_000 - millis % 1_000) % 1_000)
 }
 
+fn to_next(next: Option<(Verdict, State)>) -> Next {
+    next.map_or(Next::Nothing, |(verdict, state)| {
+        Next::Write(verdict, Box::new(state))
+    })
+}
+
 fn reason(code: &str) -> Reason {
     Reason {
         code: code.to_owned(),
@@ -125,7 +131,7 @@ impl Stepping<'_, '_> {
                 return Next::Ignore(key, value.to_owned());
             }
             if waits(command) {
-                return self.to_next(self.move_cut(state));
+                return to_next(self.move_cut(state));
             }
             return match self.obey(state, command) {
                 Some((verdict, mut next)) => {
@@ -146,13 +152,7 @@ impl Stepping<'_, '_> {
             }
             Phase::RollingBack | Phase::Paused | Phase::Held | Phase::Complete => None,
         };
-        self.to_next(next.or_else(|| self.move_cut(state)))
-    }
-
-    fn to_next(&self, next: Option<(Verdict, State)>) -> Next {
-        next.map_or(Next::Nothing, |(verdict, state)| {
-            Next::Write(verdict, Box::new(state))
-        })
+        to_next(next.or_else(|| self.move_cut(state)))
     }
 
     fn names_target(&self, command: &Command) -> bool {
