@@ -342,11 +342,19 @@ impl Planner {
             return;
         };
         let (key, value) = command.clone();
+        let mut all = staged.commands.once.iter();
+        let given = all.find(|(name, text, _)| (*name, text) == (key, &value));
+        let is_for_target = given.is_some_and(|(.., given)| staged.is_for_target(given));
+        let why = if is_for_target {
+            "names nothing that it could act on".to_owned()
+        } else {
+            format!(
+                "does nothing: the present revision is {}",
+                staged.target.hash
+            )
+        };
         staged.ignored.insert(command);
-        let text = format!(
-            "{}{key}: {value:?} names nothing that it could act on",
-            crate::rollout::PREFIX
-        );
+        let text = format!("{}{key}: {value:?} {why}", crate::rollout::PREFIX);
         self.emit(&reference, true, "CommandIgnored", text);
         self.mark_for_sync(set);
     }
