@@ -128,7 +128,10 @@ where
     async fn next(&mut self, what: &str) -> Option<Vec<Change<K>>> {
         match self.events.next().await? {
             Ok(event) => {
-                self.refusals = 0;
+                // Each try to list begins with `Init`, whether it is refused or not.
+                if !matches!(event, Event::Init) {
+                    self.refusals = 0;
+                }
                 Some(self.known.apply(event))
             }
             Err(error) if self.consequence.is_some() && has_status(&error, 403) => {
