@@ -37,10 +37,6 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the metrics of rollouts are updated while no rollout changes its phase.
 const ROLLOUTS_INTERVAL: Duration = Duration::from_secs(1);
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are of the large variant"
-)]
 pub(super) enum Outcome {
     Write {
         ticket: Ticket,
@@ -168,10 +164,8 @@ impl Controller for DaemonSetController {
     }
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
-        let due = self.planner.next_deadline();
-        let due = due.is_some_and(|at| at <= Timestamp::from_millis(clock::now_ms()));
-        let steady = self.planner.next_steady_deadline();
-        if due || steady.is_some_and(|at| at <= self.clock.monotonic()) {
+        let wake = self.planner.next_wake();
+        if wake.is_some_and(|at| at <= self.clock.monotonic()) {
             self.apply(PlannerEvent::Tick);
         }
         for action in self.planner.take_actions() {
@@ -252,13 +246,9 @@ impl Controller for DaemonSetController {
     }
 
     fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
-        let wall = self.planner.next_deadline().map(|at| clock.when(at));
         let look = self.conflicts.as_ref().and_then(ConflictWatch::next_look);
-        let steady = self.planner.next_steady_deadline().into_iter().chain(look);
-        let steady = steady
-            .min()
-            .map(|at| clock.monotonic() + (at - self.clock.monotonic()));
-        wall.into_iter().chain(steady).min()
+        let wake = self.planner.next_wake().into_iter().chain(look).min()?;
+        Some(clock.monotonic() + (wake - self.clock.monotonic()))
     }
 
     fn observe(&self, round: &Round) {

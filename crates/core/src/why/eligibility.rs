@@ -8,15 +8,9 @@ use super::remedy::remedies;
 use super::{Case, node_not_ready};
 use crate::affinity::{NodeSelector, Part};
 use crate::daemonset::NodeView;
-use crate::daemonset::fit::{Fit, Rule, Rules};
+use crate::daemonset::fit::{Fit, NOT_READY_TAINTS, Rule, Rules};
 use crate::selector::{Operator, Requirement};
 use crate::taint::{NO_SCHEDULE, Taint, Toleration};
-
-/// The taints of nodes that are not ready.
-pub(super) const NOT_READY_TAINTS: [&str; 2] = [
-    "node.kubernetes.io/not-ready",
-    "node.kubernetes.io/unreachable",
-];
 
 /// In the order of evaluation.
 pub(super) fn checks(rules: &Rules, node: &NodeView) -> Vec<Check> {

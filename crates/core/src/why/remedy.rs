@@ -1,12 +1,11 @@
 //! What would make a node eligible: labels for the node, or changes of the template. What the template probably misspells is
 //! changed there, and no node is given a misspelt label.
 
-use super::eligibility::NOT_READY_TAINTS;
 use super::label_index::Meant;
 use super::typo::Typos;
 use crate::affinity::{NodeSelector, Part};
 use crate::daemonset::NodeView;
-use crate::daemonset::fit::Rule;
+use crate::daemonset::fit::{NOT_READY_TAINTS, Rule};
 use crate::selector::Operator;
 use crate::taint::Taint;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::answer::Note;
-use super::eligibility::{NOT_READY_TAINTS, requirement_text, taint_text, toleration_text};
+use super::eligibility::{requirement_text, taint_text, toleration_text};
+use crate::daemonset::fit::NOT_READY_TAINTS;
 use super::label_index::{LabelIndex, Lookup, Meant};
 use super::resemblance::{closest, distance, key_distance};
 use super::snapshot::NodeSnapshot;

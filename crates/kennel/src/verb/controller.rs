@@ -85,9 +85,14 @@ async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> 
     }
 }
 
+/// What a controller without the right to watch Namespaces does not do.
+const WITHOUT_NAMESPACES: &str = "rollout policies on Namespaces do not count, only those on DaemonSets; \
+                                  grant the verbs list and watch on namespaces to the controller";
+
 /// One term of leadership: runs the controller with informers of its own.
 async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let mut informers = Informers::new(&client);
+    informers.namespaces = informers.namespaces.optional(WITHOUT_NAMESPACES);
     let controller = daemonset::run(client, &mut informers, settings, stop.clone());
     Ok(Box::pin(with_informers(controller, informers, stop)).await?)
 }

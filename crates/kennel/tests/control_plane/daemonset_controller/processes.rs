@@ -68,7 +68,11 @@ impl Cluster {
 
     /// Applies the roles of the manifests, and makes a kubeconfig with a token of their account.
     pub(super) fn kubeconfig_of_the_manifests(&self) -> PathBuf {
-        let whole = std::fs::read_to_string(MANIFEST).unwrap();
+        self.kubeconfig_with(&std::fs::read_to_string(MANIFEST).unwrap())
+    }
+
+    /// The same with other roles.
+    fn kubeconfig_with(&self, whole: &str) -> PathBuf {
         // Deployments are for a cluster that has them.
         let served: Vec<&str> = whole
             .split("\n---\n")
@@ -152,6 +156,33 @@ fn s7_12_the_rights_of_the_manifests_are_enough_for_everything() {
     let holder = "jsonpath={.spec.holderIdentity}";
     let lease = cluster.ask(&format!("get lease {ACCOUNT} -n kube-system -o {holder}"));
     assert_eq!(lease, "", "the lease was given back");
+}
+
+#[test]
+fn without_the_right_to_watch_namespaces_only_their_policies_do_not_count() {
+    let cluster = Cluster::start(WITHOUT);
+    cluster.ask("annotate namespace default rollout.kennel.dev/max-restarts=0");
+    let whole = std::fs::read_to_string(MANIFEST).unwrap();
+    let rule = "- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list, watch]\n";
+    let without = whole.replace(rule, "");
+    assert_ne!(without, whole);
+    let kubeconfig = cluster.kubeconfig_with(&without);
+    let controller = Controller::start(BINARY, &kubeconfig, &[]);
+    cluster.create("one");
+    cluster.rolled_out();
+    cluster.ask("set image ds/agent agent=two");
+    cluster.rolled_out();
+    let conditions = || cluster.ask("get ds agent -o jsonpath={.status.conditions}");
+    assert_eq!(conditions(), "", "no policy counts");
+    // Once it has the right, they do.
+    cluster.kubeconfig_of_the_manifests();
+    eventually(Deadline::seconds(60), || match conditions() {
+        shown if shown.contains("Complete") => Ok(()),
+        shown => Err(format!("{shown}{}", controller.log())),
+    });
+    let warned =
+        "no right to list and watch namespaces: rollout policies on Namespaces do not count";
+    assert_eq!(controller.log().matches(warned).count(), 1);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use kennel_client::lease::{Elector, Lease, Timing};
 use kennel_client::write::Writer;
 use kennel_testkit::faulty::Faults;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -168,6 +169,58 @@ async fn two_without_a_lease_notice_each_other() {
         assert!(alarm.starts_with(who), "{alarm}");
         assert!(alarm.contains(". Stop "), "{alarm}");
     }
+    for controller in controllers {
+        controller.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r8_1_two_without_a_lease_take_every_stage_once() {
+    let fixture = Fixture::new(NODES).await;
+    let (one, two) = (Faults::none(), Faults::none());
+    let controllers = [&one, &two].map(|faults| fixture.controller(faults, &Fence::open()));
+    fixture.create("one").await;
+    fixture.settled("one").await;
+    let stages = json!({"rollout.kennel.dev/stages": "2 1s, 50% 1s, 100% 1s"});
+    let policy = Patch::Merge(json!({"metadata": {"annotations": stages}}));
+    let sets = fixture.sets();
+    let patched = sets.patch("agent", &PatchParams::default(), &policy).await;
+    patched.unwrap();
+    fixture.set_image("two").await;
+    fixture.settled("two").await;
+    let events: Api<Event> = Api::default_namespaced(fixture.server.client("events"));
+    let told = || async {
+        let all = events.list(&ListParams::default()).await.unwrap();
+        let told = all.items.into_iter().filter(|event| {
+            let reasons = ["RolloutStarted", "StageStarted", "RolloutComplete"];
+            reasons.contains(&event.reason.as_deref().unwrap_or_default())
+        });
+        let mut told: Vec<(String, i32)> = told
+            .map(|event| {
+                let text = event.message.unwrap_or_default();
+                let text = text
+                    .split_once(": ")
+                    .map_or(text.as_str(), |(_, text)| text);
+                (text.to_owned(), event.count.unwrap_or(1))
+            })
+            .collect();
+        told.sort();
+        told
+    };
+    let once = |text: &str| (text.to_owned(), 1);
+    let stages = [
+        "stage 1 of 3 (2 1s)",
+        "stage 2 of 3 (50% 1s)",
+        "stage 3 of 3 (100% 1s)",
+    ];
+    let stages = stages.map(once);
+    fixture
+        .until(|| async {
+            let told = told().await;
+            let all = stages.iter().all(|stage| told.contains(stage));
+            (!all || told.len() != 4).then(|| format!("{told:?}"))
+        })
+        .await;
     for controller in controllers {
         controller.abort();
     }
