@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::answer::Note;
 use super::eligibility::{requirement_text, taint_text, toleration_text};
-use crate::daemonset::fit::NOT_READY_TAINTS;
 use super::label_index::{LabelIndex, Lookup, Meant};
 use super::resemblance::{closest, distance, key_distance};
 use super::snapshot::NodeSnapshot;
 use crate::affinity::Part;
+use crate::daemonset::fit::NOT_READY_TAINTS;
 use crate::daemonset::fit::{Rule, Rules, parse_tolerations};
 use crate::selector::{Operator, Requirement};
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration};

@@ -175,7 +175,7 @@ fn recorded_uids(data: &Path) -> BTreeSet<String> {
 
 async fn containers(socket: &Path, data: &Path) -> Result<RuntimePods, Failure> {
     let find = async {
-        let runtime = Cri::connect(socket).await?;
+        let runtime = Cri::new(socket);
         let pods = runtime.list_of_agent(data).await?;
         Ok::<_, crate::runtime::Error>((runtime, pods))
     };

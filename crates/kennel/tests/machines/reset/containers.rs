@@ -52,7 +52,7 @@ fn sandbox_of_another_agent(containerd: &Containerd) -> String {
         ..SandboxConfig::default()
     };
     runtime.block_on(async {
-        let cri = Cri::connect(&containerd.socket()).await.unwrap();
+        let cri = Cri::new(&containerd.socket());
         cri.start_sandbox(&config).await.unwrap()
     })
 }
