@@ -114,7 +114,7 @@ fn r3_2_the_plan_is_right_for_every_kind_of_stage() {
         cluster.run();
         // A node that is down has its place, too.
         let down = format!("node-{}", rng.usize(..nodes));
-        cluster.set_ready(&[down.clone()], Readiness::NotReady);
+        cluster.set_ready(std::slice::from_ref(&down), Readiness::NotReady);
         let planned = plan(&cluster);
         cluster.roll_out(1);
         let mut reached = BTreeSet::new();
