@@ -261,7 +261,7 @@ impl<'a> Law<'a> {
         Some(eligibility(self.stable_template.as_ref()?, node))
     }
 
-    /// R2.1: whether a template selects a node, NotReady ones included: the taints of those do not count.
+    /// R2.1: whether a template selects a node, also one that is not ready: the taints of those do not count.
     fn selects(&self, template: Option<&Value>, name: &str) -> bool {
         let passes = ["not-ready", "unreachable"].map(|key| format!("node.kubernetes.io/{key}"));
         let node = self.nodes.get(name).cloned();

@@ -182,7 +182,7 @@ fn r4_2_cordoned_and_deleted_nodes_are_not_blamed() {
     assert_eq!(cluster.phase(1).0, PROGRESSING);
     // The autoscaler takes it away.
     let (mut cluster, victim) = start();
-    cluster.set_ready(&[victim.clone()], Readiness::NotReady);
+    cluster.set_ready(std::slice::from_ref(&victim), Readiness::NotReady);
     cluster.advance(60);
     cluster.remove_node(&victim);
     cluster.advance(900);
