@@ -223,7 +223,9 @@ impl<'a> Law<'a> {
 
     /// R5.6: the template has gone back to the revision that the preceding target would go back to.
     pub(super) fn returns_to_stable(&self) -> bool {
-        let preceding = self.preceding();
+        // One that is stable itself goes back to nothing.
+        let ended = |revision: &&Revision| revision.record.verdict == Some(Verdict::Stable);
+        let preceding = self.preceding().filter(|revision| !ended(revision));
         preceding.and_then(|preceding| self.named_stable(preceding)) == Some(self.target.hash())
     }
 
