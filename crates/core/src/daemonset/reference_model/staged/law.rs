@@ -223,7 +223,9 @@ impl<'a> Law<'a> {
 
     /// R5.6: the template has gone back to the revision that the preceding target would go back to.
     pub(super) fn returns_to_stable(&self) -> bool {
-        let preceding = self.preceding();
+        // One that is stable itself goes back to nothing.
+        let ended = |revision: &&Revision| revision.record.verdict == Some(Verdict::Stable);
+        let preceding = self.preceding().filter(|revision| !ended(revision));
         preceding.and_then(|preceding| self.named_stable(preceding)) == Some(self.target.hash())
     }
 
@@ -261,7 +263,7 @@ impl<'a> Law<'a> {
         Some(eligibility(self.stable_template.as_ref()?, node))
     }
 
-    /// R2.1: whether a template selects a node, `NotReady` ones included: the taints of those do not count.
+    /// R2.1: whether a template selects a node, also one that is not ready: the taints of those do not count.
     fn selects(&self, template: Option<&Value>, name: &str) -> bool {
         let passes = ["not-ready", "unreachable"].map(|key| format!("node.kubernetes.io/{key}"));
         let node = self.nodes.get(name).cloned();

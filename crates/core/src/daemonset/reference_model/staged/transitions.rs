@@ -136,7 +136,8 @@ impl Checks {
             let from = matches!(old.phase, Phase::Held | Phase::RollingBack | Phase::Paused);
             return require(from, || "R6: retry".to_owned());
         }
-        if new.accepted == Accepted::All && old.accepted != Accepted::All {
+        let in_full = new.accepted == Accepted::All && new.cut == Cut::All(AllNodes);
+        if in_full && (old.accepted != Accepted::All || commanded) {
             let all = commanded && new.cut == Cut::All(AllNodes);
             return require(all, || "R6: promoted in full".to_owned());
         }

@@ -213,7 +213,9 @@ impl Pair {
             assert_eq!(self.baking_since, None, "{state:?} is started over");
         }
         if state.phase == Phase::Baking {
-            self.baking_since.get_or_insert(state.since);
+            // Times are written in whole seconds, rounded up.
+            let since = state.since.min(self.fake.now);
+            self.baking_since.get_or_insert(since);
         }
         self.last = new.clone();
     }
