@@ -17,8 +17,10 @@ use kennel_types::event::Event;
 
 /// From a suspicion to the first look at the events: they follow the write that they are about.
 const FIRST_LOOK: Duration = Duration::from_secs(3);
-/// Between two looks at the events of one DaemonSet: Kubernetes' recorders delay events when there are many.
+/// Between two looks for the same pods: Kubernetes' recorders delay events when there are many.
 const NEXT_LOOK: Duration = Duration::from_mins(1);
+/// Between two looks at the events of one DaemonSet, when there are more suspicions.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// Between looks, whichever DaemonSets they are about: a drain makes many suspicious at once.
 const LOOK_GAP: Duration = Duration::from_secs(1);
 /// Looks without a result after which suspicions are dropped.
@@ -127,6 +129,8 @@ fn names(pods: &[Arc<str>]) -> String {
 struct Suspicion {
     pods: BTreeSet<(Act, Arc<str>)>,
     look_at: Monotonic,
+    /// Not before this.
+    earliest: Monotonic,
     looks: u32,
 }
 
@@ -147,10 +151,13 @@ impl Conflicts {
         let suspicion = self.suspicions.entry(set.clone());
         let suspicion = suspicion.or_insert_with(|| Suspicion {
             pods: BTreeSet::new(),
-            look_at: now + FIRST_LOOK,
+            look_at: Monotonic::MAX,
+            earliest: now,
             looks: 0,
         });
         if suspicion.pods.len() < PODS_MAX && suspicion.pods.insert((act, pod.clone())) {
+            let soon = suspicion.earliest.max(now + FIRST_LOOK);
+            suspicion.look_at = suspicion.look_at.min(soon);
             suspicion.looks = 0;
         }
     }
@@ -172,6 +179,7 @@ impl Conflicts {
         let (set, suspicion) = due.min_by_key(|(_, suspicion)| suspicion.look_at)?;
         suspicion.looks += 1;
         suspicion.look_at = now + NEXT_LOOK;
+        suspicion.earliest = now + LOOK_INTERVAL;
         Some(set.clone())
     }
 
@@ -279,6 +287,16 @@ mod tests {
             looks += 1;
         }
         assert_eq!(looks, LOOKS_MAX);
+    }
+
+    #[test]
+    fn another_suspicion_is_looked_into_soon_but_not_at_once() {
+        let (mut conflicts, set) = suspecting(&["a-1"]);
+        assert!(conflicts.look(at(3)).is_some());
+        assert_eq!(conflicts.judge(at(3), &set, &[]), None);
+        conflicts.suspect(at(4), &set, Act::Created, &"a-2".into());
+        assert_eq!(conflicts.look(at(12)), None);
+        assert_eq!(conflicts.look(at(13)).as_ref(), Some(&set));
     }
 
     #[test]

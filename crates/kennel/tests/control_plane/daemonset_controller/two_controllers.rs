@@ -9,7 +9,7 @@ use kennel_client::lease::{Elector, Lease, Timing};
 use kennel_client::write::Writer;
 use kennel_testkit::faulty::Faults;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -258,5 +258,56 @@ async fn deletions_by_people_restarts_and_lost_answers_are_no_other_controller()
         })
         .await;
     assert_eq!(alarms(&fixture).await, Vec::<String>::new());
+    controller.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn upstreams_controller_is_noticed_by_its_pods_and_events() {
+    let fixture = Fixture::new(NODES).await;
+    let faults = Faults::none();
+    let controller = fixture.controller(&faults, &Fence::open());
+    fixture.create("one").await;
+    fixture.settled("one").await;
+    let set = fixture.sets().get("agent").await.unwrap();
+    let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent",
+        "uid": set.metadata.uid, "controller": true, "blockOwnerDeletion": true});
+    let pod = |name: &str| {
+        let pod = json!({
+            "metadata": {"name": name, "generateName": "agent-", "labels": {"app": "agent"},
+                         "ownerReferences": [owner]},
+            "spec": {"nodeName": "sim-1", "containers": [{"name": "agent", "image": "one"}]}});
+        serde_json::from_value(pod).unwrap()
+    };
+    // Somebody has copied a pod: that alone is no controller.
+    let (pods, create) = (fixture.pods(), PostParams::default());
+    pods.create(&create, &pod("agent-copied")).await.unwrap();
+    fixture
+        .until(|| async {
+            let looked = faults.read(EVENTS) > 0;
+            (!looked).then(|| "it does not look for events".to_owned())
+        })
+        .await;
+    assert_eq!(alarms(&fixture).await, Vec::<String>::new());
+    pods.create(&create, &pod("agent-other")).await.unwrap();
+    let event = json!({
+        "metadata": {"name": "agent.1"}, "type": "Normal", "reason": "SuccessfulCreate",
+        "message": "Created pod: agent-other", "count": 1,
+        "involvedObject": {"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "default",
+                           "name": "agent", "uid": set.metadata.uid},
+        "source": {"component": "daemonset-controller"},
+        "reportingComponent": "daemonset-controller", "reportingInstance": ""});
+    let events: Api<Event> = Api::default_namespaced(fixture.server.client("upstream"));
+    let event = serde_json::from_value(event).unwrap();
+    events.create(&create, &event).await.unwrap();
+    fixture
+        .until(|| async {
+            let found = alarms(&fixture).await;
+            (found.len() != 1).then(|| format!("{found:?}"))
+        })
+        .await;
+    let expected = "another controller acts on this DaemonSet, too: it created agent-other. Switch off the DaemonSet \
+                    controller of kube-controller-manager (--controllers=*,-daemonset-controller), or run this one with \
+                    --assist";
+    assert_eq!(alarms(&fixture).await, [expected]);
     controller.abort();
 }
