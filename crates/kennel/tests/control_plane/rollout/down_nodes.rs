@@ -40,7 +40,7 @@ fn r9_1_kubectl_rollout_status_does_not_wait_for_dead_nodes() {
     let nodes: Vec<String> = fixture.nodes_with("2").into_iter().collect();
     assert_eq!(nodes, ["sim-1", "sim-3"]);
 
-    // As upstream counts.
+    // As upstream counts: its pod is replaced, and waited for.
     ask(&[
         "annotate",
         "ds",
@@ -49,7 +49,7 @@ fn r9_1_kubectl_rollout_status_does_not_wait_for_dead_nodes() {
     ]);
     eventually(Deadline::seconds(60), || {
         let shown = ask(&["get", "ds", "agent", "-o", counts]);
-        (shown == "3 2 0").then_some(()).ok_or(shown)
+        (shown == "3 3 0").then_some(()).ok_or(shown)
     });
     let waits = kubectl.run(&["rollout", "status", "ds/agent", "--timeout=2s"]);
     assert_eq!(waits.code, 1, "{}{}", waits.stdout, waits.stderr);
