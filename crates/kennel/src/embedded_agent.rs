@@ -5,13 +5,15 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Empty in debug builds.
+use flate2::read::GzDecoder;
+
+/// Compressed (gzip); empty in debug builds.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kennel-agent"));
 /// In the agent's data directory.
 const DIRECTORY: &str = "bin";
@@ -23,7 +25,11 @@ pub(crate) fn exec(data: &Path) {
     if PROGRAM.is_empty() {
         return;
     }
-    let error = exec_program(PROGRAM, data, std::env::args_os());
+    let mut program = Vec::new();
+    let error = match GzDecoder::new(PROGRAM).read_to_end(&mut program) {
+        Ok(_) => exec_program(&program, data, std::env::args_os()),
+        Err(error) => error,
+    };
     tracing::warn!(
         "running the embedded agent in-process, which needs more memory: cannot execute it in {}: {error}",
         data.display()
