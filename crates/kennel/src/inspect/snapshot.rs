@@ -181,12 +181,13 @@ async fn read_lists(
     let revisions = revisions(namespace);
     let events = format!("{core}/events");
     let about = format!("involvedObject.uid={}", daemon_set.uid);
-    let (pods, revisions, events, space) = tokio::join!(
-        list(client, &pods, Some(&selector), None),
+    let (revisions, events, space) = tokio::join!(
         list(client, &revisions, Some(&selector), None),
         list(client, &events, None, Some(&about)),
         get(client, "/api/v1/namespaces", namespace),
     );
+    // Last: a rollout that its revision says to be complete must not be shown with pods from before.
+    let pods = list(client, &pods, Some(&selector), None).await;
     let pods = pods.with_context(|| format!("cannot list the pods of namespace {namespace}"))?;
     let without = "old pods are recognised by their template generation only";
     let revisions = permitted(revisions, "controllerrevisions", without, unread)?;
