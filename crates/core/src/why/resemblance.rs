@@ -28,11 +28,20 @@ pub(super) fn distance(wanted: &str, found: &str) -> Option<usize> {
     (sum > 0).then_some(sum)
 }
 
-/// As [`distance`], for label keys: a prefix may be missing.
+/// As [`distance`], for label keys: a prefix may be missing, and one mistake in a name of two letters behind the same
+/// prefix is enough.
 pub(super) fn key_distance(wanted: &str, found: &str) -> Option<usize> {
     let (wanted_prefix, wanted_name) = split_key(wanted);
     let (found_prefix, found_name) = split_key(found);
-    let names = distance(wanted_name, found_name)?;
+    let names = distance(wanted_name, found_name).or_else(|| {
+        let same_prefix = !wanted_prefix.is_empty() && wanted_prefix == found_prefix;
+        let short = wanted_name.len().min(found_name.len()) == 2;
+        let letters = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let short = short && letters(wanted_name) && letters(found_name);
+        let one = strsim::osa_distance(wanted_name, found_name) == 1;
+        let resembles = same_prefix && short && one && same_initials(wanted_name, found_name);
+        resembles.then_some(1)
+    })?;
     let prefixes = match (wanted_prefix, found_prefix) {
         (a, b) if a == b => 0,
         ("", _) | (_, "") if names == 0 => 1,
@@ -131,6 +140,11 @@ mod tests {
         check("exmaple.com/disk", "example.com/disk", Some(1));
         check("example.com/disk", "kubernetes.io/disk", None);
         check("dsik", "example.com/disk", None);
+        check("kubernetes.io/oss", "kubernetes.io/os", Some(1));
+        check("kubernetes.io/so", "kubernetes.io/os", Some(1));
+        check("example.com/a", "example.com/b", None);
+        check("example.com/v1", "example.com/v2", None);
+        check("oss", "os", None);
         let master = "node-role.kubernetes.io/master";
         check(master, "node-role.kubernetes.io/control-plane", None);
     }
