@@ -12,7 +12,7 @@ BINARY=$TARGET/debug/kennel
 # When the last build that succeeded began, and how many seconds the last build of everything took.
 STAMP=$TARGET/debug/kennel-run.stamp
 SECONDS_FILE=$TARGET/debug/kennel-run.seconds
-# Processor seconds of a build of everything, as measured on a virtual machine.
+# An estimate of the processor seconds that a build of everything takes, until one was timed.
 USUAL_CPU_SECONDS=700
 
 say() { echo "run: $*" >&2; }

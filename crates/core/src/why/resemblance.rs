@@ -39,7 +39,9 @@ pub(super) fn key_distance(wanted: &str, found: &str) -> Option<usize> {
         let letters = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphabetic());
         let short = short && letters(wanted_name) && letters(found_name);
         let one = strsim::osa_distance(wanted_name, found_name) == 1;
-        let resembles = same_prefix && short && one && same_initials(wanted_name, found_name);
+        let added = wanted_name.len() != found_name.len();
+        let similar = added || same_initials(wanted_name, found_name);
+        let resembles = same_prefix && short && one && similar;
         resembles.then_some(1)
     })?;
     let prefixes = match (wanted_prefix, found_prefix) {
@@ -142,6 +144,8 @@ mod tests {
         check("dsik", "example.com/disk", None);
         check("kubernetes.io/oss", "kubernetes.io/os", Some(1));
         check("kubernetes.io/so", "kubernetes.io/os", Some(1));
+        check("kubernetes.io/sos", "kubernetes.io/os", Some(1));
+        check("example.com/ab", "example.com/cb", None);
         check("example.com/a", "example.com/b", None);
         check("example.com/v1", "example.com/v2", None);
         check("oss", "os", None);
