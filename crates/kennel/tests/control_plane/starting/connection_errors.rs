@@ -40,7 +40,6 @@ fn agents_log(kubeconfig: &Path, words: &str) {
         node: "n1".to_owned(),
         arguments: vec![
             "--runtime=process".to_owned(),
-            "--listen=127.0.0.1:0".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
         ],
     };

@@ -82,7 +82,6 @@ fn up_runs_the_control_plane_without_a_container_runtime() {
 fn an_agent_registers_its_node_without_a_container_runtime() {
     let server = Kennel::start(KENNEL, &["up", "--nodes", "0"]);
     let mut arguments: Vec<String> = RUNTIME.iter().map(ToString::to_string).collect();
-    arguments.push("--listen=127.0.0.1:0".to_owned());
     arguments.push(format!("--kubeconfig={}", server.kubeconfig().display()));
     let plan = AgentPlan {
         binary: KENNEL.into(),
