@@ -192,6 +192,14 @@ pub(super) fn too_old(version: u64, oldest: u64) -> ApiError {
     ApiError::expired(format!("too old resource version: {version} ({oldest})"))
 }
 
+/// 410 for a revision that this store has not reached.
+pub(super) fn too_new(api: &Api, version: u64) -> ApiError {
+    let current = api.store.revision();
+    ApiError::expired(format!(
+        "too large resource version: {version}, current: {current}; list again"
+    ))
+}
+
 fn expired_token(api: &Api, token: &Continuation) -> ApiError {
     let mut error = ApiError::expired(
         "The provided continue parameter is too old to display a consistent list result. You can \

@@ -32,7 +32,8 @@ enum Begin {
         at_least: Option<u64>,
         mark_end: bool,
     },
-    /// With the events after this revision.
+    /// With the events after this revision. It must not be in the future: then the store was restored from a
+    /// backup, and the client's state is one that this store never had. Unlike upstream, which waits silently.
     After(u64),
 }
 
@@ -57,6 +58,9 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
         Begin::State { mark_end, .. } => {
             let page = read::page(api, place, &filter);
             (Before::State(page.records, mark_end), page.revision)
+        }
+        Begin::After(version) if version > api.store.revision() => {
+            return Ok(refusal(&read::too_new(api, version)));
         }
         Begin::After(version) => match history(api, place, &filter, version) {
             Ok((events, covered)) => (Before::History(events), covered),
@@ -130,7 +134,6 @@ fn history(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(R
         let change = Change::of(&event, filter)?;
         Some((Arc::new(Shared::new(event)), change))
     });
-    // A watch from a future revision waits for it without an error, as upstream does.
     Ok((concerned.collect(), history.revision))
 }
 
@@ -141,6 +144,11 @@ pub(super) fn empty_watch(
     collection: &'static EmptyCollection,
 ) -> Result<Reply> {
     let begin = Begin::of(call)?;
+    if let Begin::After(version) = begin
+        && version > api.store.revision()
+    {
+        return Ok(refusal(&read::too_new(api, version)));
+    }
     let mut metadata = json!({"resourceVersion": api.store.revision().to_string()});
     let mut first = None;
     if matches!(begin, Begin::State { mark_end: true, .. }) {

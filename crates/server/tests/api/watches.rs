@@ -223,13 +223,20 @@ async fn a_watch_from_before_a_restart_is_told_to_list_again() {
 }
 
 #[tokio::test]
-async fn a_watch_from_a_future_revision_sends_nothing() {
+async fn a_watch_from_a_future_revision_is_told_to_list_again() {
     let server = TestServer::new().await;
     let now = server.revision().await;
-    let mut watch = server
-        .watch(&format!("{MINE}&resourceVersion={}", now + 1))
-        .await;
-    mine(&server, "unseen").await;
+    for ahead in [1_000, 1_000_000] {
+        let path = format!(
+            "{MINE}&allowWatchBookmarks=true&resourceVersion={}",
+            now + ahead
+        );
+        let status = expired(&server, &path).await;
+        let words = format!("too large resource version: {}, current: ", now + ahead);
+        let message = status["message"].as_str().unwrap();
+        assert!(message.starts_with(&words), "{message}");
+    }
+    let mut watch = server.watch(&format!("{MINE}&resourceVersion={now}")).await;
     mine(&server, "seen").await;
     assert_eq!(watch.take(1).await, ["ADDED seen"]);
 }
