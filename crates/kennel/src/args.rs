@@ -7,6 +7,7 @@ use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
 use clap::{Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
 
+use crate::backup_args::{BackupArgs, RestoreArgs, ScheduleArgs};
 use crate::bench::BenchArgs;
 use crate::check_flags::CheckArgs;
 use crate::election_flags::ElectionArgs;
@@ -15,6 +16,7 @@ use crate::generate::{CompletionsArgs, GenerateArgs};
 use crate::reset::ResetArgs;
 use crate::rollout::RolloutArgs;
 use crate::token_args::TokenArgs;
+use crate::verb::doctor::DoctorArgs;
 use crate::verb::version::VersionArgs;
 use crate::why::WhyArgs;
 use kennel_agent::args::{AgentArgs, NodeArgs, ScenarioArgs};
@@ -125,6 +127,43 @@ pub(crate) enum Verb {
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]
     Agent(Box<AgentArgs>),
+
+    /// Back up a server into one file, while it runs or not
+    ///
+    /// The file has all objects (tokens among them) and the keys and certificates in pki/, with a checksum of
+    /// each, and is read back before the command succeeds. Whoever has it can become administrator: seal it with
+    /// a passphrase or a key, or keep it as you keep keys. It does not have the audit log, what nodes run, and the
+    /// keys of --encryption-key-file. Example:
+    ///
+    ///   kennel backup --data-dir ./kennel /mnt/backups --passphrase-file ./passphrase
+    ///
+    /// `kennel server` and `kennel up` do so at an interval with --backup-dir. See
+    /// docs/guides/back-up-and-restore.md.
+    #[command(verbatim_doc_comment)]
+    Backup(BackupArgs),
+
+    /// Restore a backup into the data directory of a server that does not run
+    ///
+    /// Verifies the whole file before it changes anything. All objects get new resource versions, past everything
+    /// that the server may have served since the backup, so that clients list again. Agents come back by
+    /// themselves, and their pods keep running. Example:
+    ///
+    ///   kennel restore kennel-20260101T000000Z.backup --data-dir ./kennel --passphrase-file ./passphrase
+    #[command(verbatim_doc_comment)]
+    Restore(RestoreArgs),
+
+    /// Check the database of a server, while it runs or not
+    ///
+    /// Reads everything: the structure of the file, and the checksum and the content of every object. Names
+    /// objects that cannot be read; a server leaves them out and runs without them. Exit code: 0 if all is well,
+    /// 1 if something is damaged, 2 if it could not be checked. Example:
+    ///
+    ///   kennel doctor --data-dir ./kennel
+    ///   kennel doctor --data-dir ./kennel --raw /registry/configmaps/default/settings > settings.json
+    ///   kubectl create -f settings.json                # repaired in an editor
+    ///   kennel doctor --data-dir ./kennel --discard /registry/configmaps/default/settings
+    #[command(verbatim_doc_comment)]
+    Doctor(DoctorArgs),
 
     /// End Kennel's pods on this machine, and delete its data
     ///
@@ -274,7 +313,12 @@ impl Verb {
             Self::Agent(args) if args.cleanup => "error",
             // Answers of the API that matter are part of the explanation.
             Self::Why(_) => "warn,kube_client=off",
-            Self::Token(_) | Self::Rollout(_) | Self::Version(_) => "warn",
+            Self::Token(_)
+            | Self::Rollout(_)
+            | Self::Version(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
+            | Self::Doctor(_) => "warn",
             _ => logging::DEFAULT_FILTER,
         }
     }
@@ -327,6 +371,15 @@ pub(crate) struct ServerArgs {
     /// How long events are kept after their last update
     #[arg(long, default_value_t = kennel_server::expire::TTL_DEFAULT.as_secs(), value_name = "SECONDS")]
     pub(crate) event_ttl: u64,
+
+    /// Size of all objects together from which on users' writes are rejected with 507
+    ///
+    /// Controllers and nodes may use a quarter more, and deletions always work. See docs/reference/limits.md.
+    #[arg(long, default_value_t = kennel_server::quota::QUOTA_DEFAULT, value_name = "BYTES")]
+    pub(crate) storage_quota: audit::Bytes,
+
+    #[command(flatten)]
+    pub(crate) backups: ScheduleArgs,
 
     /// Upper bound of all timeouts for clients; for tests
     #[arg(long = "patience-seconds", hide = true, value_name = "SECONDS")]

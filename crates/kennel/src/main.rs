@@ -1,6 +1,7 @@
 //! The `kennel` binary: parses the command line and runs one verb.
 
 mod args;
+mod backup_args;
 mod bench;
 mod check_flags;
 mod election_flags;

@@ -56,10 +56,10 @@ pub(crate) enum TokenVerb {
 
 #[derive(Debug, thiserror::Error)]
 #[error("not a duration such as 90m, 24h or 7d")]
-struct LifetimeError;
+pub(crate) struct LifetimeError;
 
 /// Parses a duration such as `90m`, `24h`, `7d` or `0`.
-fn lifetime(text: &str) -> Result<Duration, LifetimeError> {
+pub(crate) fn lifetime(text: &str) -> Result<Duration, LifetimeError> {
     // A thousand years, so that dates stay within four digits.
     const MAX: u64 = 366 * 1000 * 86_400;
     let split = text.find(|one: char| !one.is_ascii_digit());

@@ -10,7 +10,7 @@ use kennel_control::control_plane_role::ROLE;
 use kennel_node::pressure::thresholds;
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};
-use kennel_server::{audit, expire, pki};
+use kennel_server::{audit, expire, pki, quota};
 use kennel_simulation::Simulation;
 use kennel_simulation::scenario::Scenario;
 use kennel_standalone::controller_manager::{self, Selection};
@@ -156,6 +156,8 @@ fn server_config(plan: &Plan, network: Option<&Network>) -> anyhow::Result<Confi
             skip_heartbeats: false,
         },
         encryption_key_file: None,
+        storage_quota: quota::QUOTA_DEFAULT,
+        backups: None,
         data_dir: plan.data.clone(),
     })
 }

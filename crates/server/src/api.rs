@@ -12,10 +12,13 @@ use crate::agent_client::AgentClient;
 use crate::audit::Audit;
 use crate::authenticate::{Authenticator, Credentials};
 use crate::authorize::Authorizer;
-use crate::fairness::Fairness;
+use crate::backup;
+use crate::fairness::{self, Fairness};
 use crate::metrics::{self, Metrics};
 use crate::object::{self, Head, Stored};
+use crate::quota::{StorageAlarm, StorageQuota};
 use crate::registry::Resource;
+use crate::request::{SERVER, User};
 use crate::status::{ApiError, Result};
 use crate::watch::Hubs;
 
@@ -33,6 +36,8 @@ pub struct Settings {
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
     pub agents: AgentClient,
+    pub storage_quota: Arc<StorageQuota>,
+    pub backups: Arc<backup::Status>,
 }
 
 /// The API.
@@ -87,6 +92,23 @@ impl Api {
         found.ok_or_else(|| ApiError::not_found(row, name))
     }
 
+    /// Refuses a write that lets the stored objects grow beyond the storage quota.
+    pub(crate) fn admit_growth(&self, user: &User, before: usize, after: usize) -> Result<()> {
+        let growth = after.saturating_sub(before) as u64;
+        let quota = &self.settings.storage_quota;
+        let admitted = quota.admit(self.stored_bytes(), growth, is_system(user));
+        admitted.map_err(|full| ApiError::insufficient_storage(full.to_string()))
+    }
+
+    /// Set while the stored objects take nearly all of the storage quota, or more: for health checks.
+    pub fn storage_alarm(&self) -> Option<StorageAlarm> {
+        self.settings.storage_quota.alarm(self.stored_bytes())
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.store.stats().map_or(0, |stats| stats.bytes)
+    }
+
     /// Appends the metrics of other components of this process to `/metrics`.
     pub fn add_metrics(&self, page: impl Fn() -> String + Send + Sync + 'static) {
         self.metrics.add(Box::new(page));
@@ -124,6 +146,17 @@ impl Observed for Api {
             page.number(&metrics::BATCHES, stats.batches);
             page.number(&metrics::SYNCS, stats.syncs);
             page.number(&metrics::CHECKPOINTS, stats.checkpoints);
+            page.number(&metrics::STORE_BYTES, stats.bytes);
+            page.number(&metrics::DAMAGED, stats.damaged);
         }
+        self.settings.storage_quota.show(page);
+        self.settings.backups.show(page);
     }
+}
+
+/// Whether the cluster needs this user's writes in order to work: controllers, nodes, and the server itself.
+fn is_system(user: &User) -> bool {
+    let components = user.name.strip_prefix(SERVER);
+    let is_component = components.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
+    is_component || fairness::is_controller(user) || user.is_in(fairness::NODES)
 }

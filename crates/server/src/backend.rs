@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use kennel_store::{OpenError, Options, SqliteStore, Store};
+use kennel_store::{Options, SqliteStore, Store};
 
 use crate::admit::service::Cidr;
 use crate::agent_client::AgentClient;
@@ -12,10 +12,12 @@ use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::Credentials;
 use crate::bootstrap;
+use crate::data_dir;
 use crate::expire;
 use crate::object::{self, Head};
 use crate::pki::Pki;
 use crate::pki::keys;
+use crate::quota::{self, StorageQuota};
 use crate::seal::Keyring;
 use crate::server::StartError;
 
@@ -43,6 +45,8 @@ impl Backend {
             service_cidr,
             audit: Arc::new(Audit::open(audit)?),
             event_ttl: expire::TTL_DEFAULT,
+            storage_quota: Arc::new(StorageQuota::new(quota::QUOTA_DEFAULT)),
+            backups: Arc::default(),
         };
         let credentials = Credentials {
             keys: pki.tokens,
@@ -76,21 +80,15 @@ impl Backend {
 }
 
 /// Opens the store and parses the head of every object in it.
-pub(crate) fn open_store(mut options: Options) -> Result<Arc<SqliteStore<Head>>, OpenError> {
+pub(crate) fn open_store(mut options: Options) -> Result<Arc<SqliteStore<Head>>, StartError> {
+    if data_dir::is_half_restored(&options.dir) {
+        return Err(StartError::HalfRestored(options.dir));
+    }
     options.collections = object::collections();
     // An empty keyring refuses encrypted objects. Without one, they would look corrupt.
     options
         .seal
         .get_or_insert_with(|| Arc::new(Keyring::empty()));
-    SqliteStore::open(options, |key, bytes| {
-        let row = object::row_of_key(key);
-        let head = row.and_then(|row| Head::read(row, bytes).ok());
-        head.unwrap_or_else(|| {
-            tracing::error!(
-                key,
-                "cannot parse a stored object; selectors will not find it"
-            );
-            Head::default()
-        })
-    })
+    let opened = SqliteStore::open(options, |key, bytes| Ok(object::decode(key, bytes)?));
+    Ok(opened?)
 }

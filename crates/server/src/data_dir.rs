@@ -1,4 +1,4 @@
-//! The files of a server in its data directory, for `kennel reset`.
+//! The files of a server in its data directory.
 
 use std::path::Path;
 
@@ -9,11 +9,23 @@ pub use kennel_store::{Directory as DataDirLock, OpenError};
 /// The directory of certificates and keys.
 pub(crate) const PKI: &str = "pki";
 
+/// The directory of a backup while it is made.
+pub(crate) const BACKUP_STAGING: &str = "backup.new";
+/// The directory of a restore while it is under way.
+pub(crate) const RESTORE_STAGING: &str = "restore.new";
+
+/// Whether a restore into the directory was interrupted.
+pub(crate) fn is_half_restored(dir: &Path) -> bool {
+    dir.join(RESTORE_STAGING).exists()
+}
+
 /// All that a server creates, in the order of deletion, which can be repeated after an interruption ([`is_data_dir`]).
 /// The data directory may contain other files, such as the node's and the user's.
-pub const FILES: [&str; 7] = [
+pub const FILES: [&str; 9] = [
     "admin.kubeconfig",
     "audit",
+    BACKUP_STAGING,
+    RESTORE_STAGING,
     "kennel.db-shm",
     "kennel.db-wal",
     DATABASE_FILE,

@@ -1,7 +1,7 @@
 //! The Kubernetes API over a store.
 //!
 //! ```text
-//!  server       listener, TLS and backend of one process: started and stopped in order
+//!  server       listener, TLS and backend of one process: started and stopped in order; backup at an interval
 //!    │  backend: the store and the API over it
 //!    ▼
 //!  http         connections, HTTP/1.1 and HTTP/2, access log; `answer` also serves clients in this process
@@ -16,7 +16,7 @@
 //!  admit        rules that need other objects or the user
 //!    │
 //!    ▼
-//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness
+//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness, quota
 //!    │
 //!    ▼
 //!  request, response, status, upgrade, agent_client, tls, tcp, limits, metrics
@@ -35,11 +35,13 @@ pub mod audit;
 mod authenticate;
 mod authorize;
 pub mod backend;
+pub mod backup;
 mod bootstrap;
 pub mod continuation;
 pub mod data_dir;
 mod derived;
 pub mod discovery;
+pub mod doctor;
 pub mod expire;
 mod fairness;
 pub mod field;
@@ -54,6 +56,7 @@ pub mod patch;
 pub mod pki;
 pub mod present;
 pub mod protobuf;
+pub mod quota;
 pub mod registry;
 pub mod request;
 pub mod response;

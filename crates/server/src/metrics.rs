@@ -31,6 +31,15 @@ kennel_core::metrics! {
     Counter SYNCS = "kennel_store_syncs_total" [] "Calls of fsync.";
     Counter CHECKPOINTS = "kennel_store_checkpoints_total" []
         "Checkpoints of the write-ahead log into the database.";
+    Gauge STORE_BYTES = "kennel_store_bytes" [] "Size of all stored objects together.";
+    Gauge QUOTA_BYTES = "kennel_store_quota_bytes" [] "The storage quota.";
+    Counter QUOTA_REFUSED = "kennel_store_quota_refused_writes_total" []
+        "Writes rejected with 507 because of the storage quota.";
+    Gauge BACKUP_LAST = "kennel_backup_last_success_timestamp_seconds" []
+        "When the newest scheduled backup was made; 0 if there is none.";
+    Counter BACKUP_FAILURES = "kennel_backup_failures_total" [] "Scheduled backups that failed.";
+    Gauge DAMAGED = "kennel_store_damaged_values" []
+        "Stored values that could not be read and are left out; kennel doctor names them.";
 }
 
 /// Counters of requests, and the metrics of other components of this process.

@@ -16,9 +16,11 @@ use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::{Credentials, StaticTokens, TokenFileError};
 use crate::backend::{self, Backend};
+use crate::backup::{self, SecretFile};
 use crate::http::listen;
 use crate::limits::Timeouts;
 use crate::pki::{ADMIN, Pki, files, kubeconfig};
+use crate::quota::StorageQuota;
 use crate::seal::{KeyFileError, Keyring};
 use crate::tls;
 
@@ -41,6 +43,9 @@ pub struct Config {
     pub audit: audit::Options,
     /// A file of keys that secrets are encrypted with at rest.
     pub encryption_key_file: Option<PathBuf>,
+    /// The size of all objects together, from which on users' writes are refused.
+    pub storage_quota: audit::Bytes,
+    pub backups: Option<backup::Schedule>,
 }
 
 /// Why a server could not start.
@@ -65,6 +70,8 @@ pub enum StartError {
     Audit(#[from] audit::OpenError),
     #[error("cannot write the first objects: {0}")]
     Bootstrap(String),
+    #[error("a restore into {} was interrupted; repeat `kennel restore`", .0.display())]
+    HalfRestored(PathBuf),
 }
 
 /// The certificate authority, as PEM, for the controller that signs certificates.
@@ -92,6 +99,8 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let static_tokens = config.token_file.as_deref().map(StaticTokens::open);
         let static_tokens = static_tokens.transpose()?;
+        let backup_secret = config.backups.as_ref().and_then(|all| all.secret.as_ref());
+        backup_secret.map(SecretFile::read).transpose()?;
         let mut options = Options::new(&config.data_dir);
         if let Some(file) = &config.encryption_key_file {
             options.seal = Some(Arc::new(Keyring::read(file)?));
@@ -122,6 +131,8 @@ impl Server {
             audit: Arc::new(Audit::open(&config.audit)?),
             event_ttl: config.event_ttl,
             agents,
+            storage_quota: Arc::new(StorageQuota::new(config.storage_quota)),
+            backups: Arc::default(),
         };
         let credentials = Credentials {
             keys: pki.tokens,
@@ -138,6 +149,10 @@ impl Server {
             stop.clone(),
         );
         let serving = tokio::spawn(serving);
+        if let Some(schedule) = config.backups {
+            let (status, stop) = (Arc::clone(&api.settings.backups), stop.clone());
+            tokio::spawn(backup::run(schedule, config.data_dir, status, stop));
+        }
         Ok(Self {
             api,
             backend,

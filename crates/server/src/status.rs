@@ -272,6 +272,11 @@ impl ApiError {
         error
     }
 
+    /// 507: the storage quota. Without `Retry-After`, because waiting does not help.
+    pub fn insufficient_storage(message: impl Into<String>) -> Self {
+        Self::new(507, Reason::InsufficientStorage, message)
+    }
+
     /// Adds one cause to the details.
     #[must_use]
     pub fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Self {

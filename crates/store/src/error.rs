@@ -86,6 +86,9 @@ pub enum WatchEnd {
     Closed,
 }
 
+/// Why the caller could not parse the head of a value.
+pub type DecodeError = Box<dyn std::error::Error + Send + Sync>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("data directory {} is in use by another process", dir.display())]
@@ -98,7 +101,8 @@ pub enum OpenError {
     )]
     Foreign { path: PathBuf, application_id: i32 },
     #[error(
-        "{} has schema version {found}, this program knows versions up to {known}; start the newer program again",
+        "{} has schema version {found}, this program knows versions up to {known}; start the newer program again, \
+         or restore a backup that is older than the upgrade",
         path.display()
     )]
     Newer {
@@ -108,7 +112,7 @@ pub enum OpenError {
     },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: Damage },
-    /// A stored value cannot be decrypted. The file is unchanged.
+    /// A stored value cannot be decrypted without a key that is missing. The file is unchanged.
     #[error("cannot read {key} in {}: {reason}", path.display())]
     Sealed {
         path: PathBuf,
@@ -136,4 +140,15 @@ pub enum Damage {
     DuplicateKey(String),
     #[error("key {0} has an impossible revision")]
     ImpossibleRevision(String),
+    #[error("SQLite's quick_check reports: {0}; restore a backup, and keep this file")]
+    Structure(String),
+    #[error(
+        "{count} values cannot be read, the first is {first}; a start sets at most {max} aside, so nothing was \
+         changed: restore a backup"
+    )]
+    TooMany {
+        count: usize,
+        max: usize,
+        first: String,
+    },
 }

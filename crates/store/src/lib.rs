@@ -20,9 +20,12 @@ mod sqlite;
 mod stats;
 
 pub use api::Store;
-pub use error::{Compacted, Damage, OpenError, RangeAtError, WatchEnd, WriteError};
+pub use error::{Compacted, Damage, DecodeError, OpenError, RangeAtError, WatchEnd, WriteError};
 pub use memory::Watch;
 pub use record::{Durability, Event, History, Op, Page, Record, Revision, Written};
 pub use seal::{Opened, Seal, SealError};
-pub use sqlite::{DATABASE_FILE, Directory, LOCK_FILE, Options, SqliteStore};
+pub use sqlite::{
+    DATABASE_FILE, DamagedValue, Directory, LOCK_FILE, Offline, Options, RawValue, SCHEMA_VERSION,
+    SqliteStore, ValueReport,
+};
 pub use stats::Stats;

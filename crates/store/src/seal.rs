@@ -26,4 +26,12 @@ pub struct Opened {
 }
 
 /// Why a stored value could not be opened.
-pub type SealError = Box<dyn std::error::Error + Send + Sync>;
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// A key is missing. The value may be intact, so the store does not open.
+    #[error("{0}")]
+    MissingKey(Box<dyn std::error::Error + Send + Sync>),
+    /// The value's bytes were changed. The store opens without it.
+    #[error("{0}")]
+    Damaged(Box<dyn std::error::Error + Send + Sync>),
+}

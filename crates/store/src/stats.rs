@@ -12,4 +12,8 @@ pub struct Stats {
     pub checkpoints: u64,
     /// Syncs asked of the disk.
     pub syncs: u64,
+    /// The size of all current values together, in bytes. Not a counter.
+    pub bytes: u64,
+    /// Values that were set aside because they could not be read. Not a counter.
+    pub damaged: u64,
 }

@@ -154,7 +154,13 @@ impl Kennel {
 
     /// Stops it as an operator would, and starts it again on the same directory (on another port).
     #[must_use = "dropping it ends it"]
-    pub fn restart(mut self) -> Self {
+    pub fn restart(self) -> Self {
+        self.restart_after(|_| ())
+    }
+
+    /// Stops it as an operator would, does something to its data directory, and starts it again on another port.
+    #[must_use = "dropping it ends it"]
+    pub fn restart_after(mut self, meanwhile: impl FnOnce(&Path)) -> Self {
         self.terminate();
         let status = self.wait_for_end();
         assert!(
@@ -162,6 +168,7 @@ impl Kennel {
             "kennel ended with {status}:\n{}",
             self.log()
         );
+        meanwhile(&self.data_dir());
         self.launch_again()
     }
 

@@ -14,6 +14,8 @@ text_enum! {
         Expired = "Expired",
         Forbidden = "Forbidden",
         Gone = "Gone",
+        /// Kennel's own: upstream has no reason for 507.
+        InsufficientStorage = "InsufficientStorage",
         InternalError = "InternalError",
         Invalid = "Invalid",
         MethodNotAllowed = "MethodNotAllowed",

@@ -1,9 +1,11 @@
 //! One module per verb that needs more than a call.
 
 mod agent;
+mod backup;
 mod bench;
 mod controller;
 mod dns;
+pub(crate) mod doctor;
 mod reset;
 mod rollout;
 mod server;
@@ -39,6 +41,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Generate(args) => generate::run(&args),
             Verb::Version(args) => version::run(args).await,
             Verb::Playground(args) => kennel_playground::run(args).await,
+            Verb::Backup(args) => backup::back_up(&args),
+            Verb::Restore(args) => backup::restore(&args),
+            Verb::Doctor(args) => return Ok(doctor::run(&args)),
             Verb::Reset(args) => return Ok(reset::run(args).await),
             Verb::Why(args) => return Ok(why::run(args).await),
             Verb::Rollout(args) => return Ok(rollout::run(args).await),

@@ -48,6 +48,8 @@ pub(super) fn config(args: ServerArgs) -> Config {
         token_file: args.token_file,
         token_key_days: args.token_key_days,
         event_ttl: Duration::from_secs(args.event_ttl),
+        storage_quota: args.storage_quota,
+        backups: args.backups.schedule(),
         timeouts: client_timeout.map_or_else(Timeouts::default, Timeouts::at_most),
     }
 }

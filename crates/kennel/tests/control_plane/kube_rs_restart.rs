@@ -65,6 +65,8 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         timeouts: Timeouts::default(),
         audit: Options::off(),
         encryption_key_file: None,
+        storage_quota: kennel_server::quota::QUOTA_DEFAULT,
+        backups: None,
     };
     Server::start(config).await.expect("the server starts")
 }

@@ -27,5 +27,6 @@ mod server_lifecycle;
 mod sessions;
 mod simulation;
 mod starting;
+mod storage;
 mod unauthorized_clients;
 mod why;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::api::Api;
 use crate::object::{self, Document};
 use crate::registry;
-use crate::request::User;
+use crate::request::{SERVER, User};
 use crate::status::Result;
 use crate::tree::text;
 use crate::verbs;
@@ -98,9 +98,8 @@ async fn ensure_namespace_defaults(api: &Arc<Api>, namespace: &str) -> Result<()
     replace(api, "", "configmaps", namespace, map).await
 }
 
-/// The user of the server's own writes.
 fn server_user() -> User {
-    User::master("system:kennel")
+    User::master(SERVER)
 }
 
 /// Creates an object unless it exists or its namespace is terminating.

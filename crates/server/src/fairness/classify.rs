@@ -11,7 +11,8 @@ use crate::limits;
 use crate::request::path::{Place, Route};
 use crate::request::{AuthorizedRequest, Caller, MASTERS, User};
 
-const NODES: &str = "system:nodes";
+/// The group of nodes.
+pub(crate) const NODES: &str = "system:nodes";
 const NODE_LEASES: &str = "kube-node-lease";
 
 /// A priority level with seats of its own.
@@ -236,7 +237,7 @@ fn is_heartbeat(route: &Route, verb: Verb<'_>) -> bool {
 }
 
 /// Whether the user is a controller of the control plane.
-fn is_controller(user: &User) -> bool {
+pub(crate) fn is_controller(user: &User) -> bool {
     matches!(
         user.name.as_str(),
         "system:kube-scheduler" | "system:kube-controller-manager"

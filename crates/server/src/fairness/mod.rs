@@ -28,6 +28,7 @@ use kennel_core::metric::Page;
 use tokio::sync::oneshot;
 
 use classify::{Lane, SeatRequest};
+pub(crate) use classify::{NODES, is_controller};
 use list_sizes::{ListSizes, Slot};
 use pool::{Answer, Pool};
 

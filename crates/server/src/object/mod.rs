@@ -19,6 +19,15 @@ pub use head::Head;
 
 use crate::registry::{RESOURCES, Resource};
 
+/// Why stored bytes are not the object of their key.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("it is another object than its key names")]
+    OtherObject,
+}
+
 /// A stored object.
 pub type Stored = Arc<Record<Head>>;
 
@@ -57,6 +66,24 @@ pub fn row_of_key(key: &str) -> Option<&'static Resource> {
         rest.strip_prefix(row.storage())
             .is_some_and(|below| below.starts_with('/'))
     })
+}
+
+/// Parses the head of a stored object, and checks that it is the object of its key.
+pub fn decode(key: &str, bytes: &[u8]) -> Result<Head, StoredError> {
+    let Some(row) = row_of_key(key) else {
+        // Of a resource that another version has: kept, and served by nothing.
+        tracing::warn!(
+            key,
+            "a stored object belongs to no resource of this version"
+        );
+        return Ok(Head::default());
+    };
+    let head = Head::read(row, bytes)?;
+    let namespace = row.namespaced().then_some(&*head.namespace);
+    if head.splice == 0 || key != self::key(row, namespace, &head.name) {
+        return Err(StoredError::OtherObject);
+    }
+    Ok(head)
 }
 
 /// Writes an object with its resourceVersion.

@@ -11,7 +11,7 @@ use http::request::Parts;
 use kennel_types::Verb;
 
 pub use caller::{Caller, Shown};
-pub use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, UNAUTHENTICATED, User};
+pub use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, SERVER, UNAUTHENTICATED, User};
 
 /// A request that was authorised, before its body is read.
 pub(crate) struct AuthorizedRequest {

@@ -9,6 +9,9 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything.
 pub const MASTERS: &str = "system:masters";
 
+/// The user of the server's own writes.
+pub const SERVER: &str = "system:kennel";
+
 /// The key in `extra` of the credential's id, by which audit logs tell credentials apart.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-pub(super) const KEY_BYTES: usize = 32;
+pub(crate) const KEY_BYTES: usize = 32;
+/// Shorter passphrases are guessed.
+const PASSPHRASE_MIN: usize = 12;
 /// Upstream's name of the provider that does not encrypt.
 const IDENTITY: &str = "identity";
 
@@ -37,6 +39,8 @@ pub enum Problem {
     Duplicate(usize),
     #[error("the file has no key")]
     NoKey,
+    #[error("line 1: a passphrase has at least {PASSPHRASE_MIN} characters")]
+    ShortPassphrase,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -49,6 +53,27 @@ pub(super) struct Contents {
 
 /// Refuses a file that others can read.
 pub(super) fn read(path: &Path) -> Result<Contents, KeyFileError> {
+    parse(&read_private(path)?).map_err(unusable(path))
+}
+
+/// The passphrase on the first line of a file that others cannot read.
+pub(super) fn read_passphrase(path: &Path) -> Result<String, KeyFileError> {
+    let text = read_private(path)?;
+    let passphrase = text.lines().next().unwrap_or_default();
+    if passphrase.chars().count() < PASSPHRASE_MIN {
+        return Err(unusable(path)(Problem::ShortPassphrase));
+    }
+    Ok(passphrase.to_owned())
+}
+
+fn unusable(path: &Path) -> impl FnOnce(Problem) -> KeyFileError {
+    |reason| KeyFileError::Unusable {
+        path: path.to_owned(),
+        reason,
+    }
+}
+
+fn read_private(path: &Path) -> Result<String, KeyFileError> {
     let failed = |source| KeyFileError::File {
         path: path.to_owned(),
         source,
@@ -59,11 +84,7 @@ pub(super) fn read(path: &Path) -> Result<Contents, KeyFileError> {
         let path = path.to_owned();
         return Err(KeyFileError::Public { path, mode });
     }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
-    parse(&text).map_err(|reason| KeyFileError::Unusable {
-        path: path.to_owned(),
-        reason,
-    })
+    std::fs::read_to_string(path).map_err(failed)
 }
 
 fn parse(text: &str) -> Result<Contents, Problem> {

@@ -17,8 +17,9 @@ use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use kennel_store::{Opened, Seal, SealError};
 
+use keyfile::Contents;
+pub(crate) use keyfile::KEY_BYTES;
 pub use keyfile::KeyFileError;
-use keyfile::{Contents, KEY_BYTES};
 
 /// (The keys that sign service-account tokens are files.)
 const ENCRYPTED: &[&str] = &["secrets"];
@@ -26,7 +27,7 @@ const ENCRYPTED: &[&str] = &["secrets"];
 /// The first byte of an encrypted value. Unencrypted ones are JSON and begin with `{`.
 const VERSION: u8 = 1;
 /// Bytes of a key's fingerprint.
-const ID_BYTES: usize = 8;
+pub(crate) const ID_BYTES: usize = 8;
 const HEADER_BYTES: usize = 1 + ID_BYTES + NONCE_LEN;
 
 #[derive(Default)]
@@ -134,6 +135,17 @@ enum OpenError {
     UnknownFormat,
 }
 
+impl OpenError {
+    fn into_seal_error(self) -> SealError {
+        match self {
+            Self::UnknownKey(_) => SealError::MissingKey(self.into()),
+            Self::Truncated | Self::Changed(_) | Self::UnknownFormat => {
+                SealError::Damaged(self.into())
+            }
+        }
+    }
+}
+
 impl Seal for Keyring {
     fn name(&self) -> &str {
         &self.name
@@ -152,10 +164,12 @@ impl Seal for Keyring {
 
     fn open(&self, key: &str, stored: Bytes) -> Result<Opened, SealError> {
         if stored.first() == Some(&VERSION) {
-            return Ok(self.decrypt(key, &stored)?);
+            return self
+                .decrypt(key, &stored)
+                .map_err(OpenError::into_seal_error);
         }
         if is_encrypted(key) && stored.first() != Some(&b'{') {
-            return Err(OpenError::UnknownFormat.into());
+            return Err(OpenError::UnknownFormat.into_seal_error());
         }
         Ok(Opened {
             value: stored,
@@ -171,8 +185,18 @@ fn is_encrypted(key: &str) -> bool {
     resource.is_some_and(|resource| ENCRYPTED.contains(&resource))
 }
 
+/// The keys of a key file, the first of which encrypts, for what is not a stored value.
+pub(crate) fn read_keys(path: &Path) -> Result<Vec<[u8; KEY_BYTES]>, KeyFileError> {
+    let keys = keyfile::read(path)?.keys.into_iter();
+    Ok(keys.map(|(key, _)| key).collect())
+}
+
+pub(crate) fn read_passphrase(path: &Path) -> Result<String, KeyFileError> {
+    keyfile::read_passphrase(path)
+}
+
 /// A fingerprint, from which the key cannot be computed.
-fn id_of(secret: &[u8; KEY_BYTES]) -> [u8; ID_BYTES] {
+pub(crate) fn id_of(secret: &[u8; KEY_BYTES]) -> [u8; ID_BYTES] {
     let input = [b"kennel encryption key id\0", &secret[..]].concat();
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &input);
     let mut id = [0; ID_BYTES];

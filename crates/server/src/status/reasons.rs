@@ -45,8 +45,9 @@ pub static ALL: &[Known] = &[
         "A precondition failed: the object was changed since it was read, has another UID, or is in a state that does \
          not allow this. Read it again and retry."),
     known(410, Reason::Expired,
-        "A list or watch continues from a revision that is no longer in the history. List again; the answer may have \
-         a token to continue with."),
+        "A list or watch continues from a revision that is no longer in the history, or a watch from one that the \
+         server has not reached, after a restore from a backup. List again; the answer may have a token to continue \
+         with."),
     known(413, Reason::RequestEntityTooLarge,
         "The body exceeds the size limit, or the request exceeds another limit."),
     known(415, Reason::UnsupportedMediaType,
@@ -61,6 +62,9 @@ pub static ALL: &[Known] = &[
         "The server is starting or stopping, or a node's agent is unavailable. Retry."),
     known(504, Reason::Timeout,
         "The server has not reached the revision that the client names, for example after a restore from a backup."),
+    known(507, Reason::InsufficientStorage,
+        "The write would exceed the storage quota (`--storage-quota`). Delete objects, or have the quota raised; \
+         deletions always work."),
 ];
 
 #[cfg(test)]

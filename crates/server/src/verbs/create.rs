@@ -83,9 +83,10 @@ pub(crate) async fn insert(
         return dry_run_result(api, row, namespace, document);
     }
     if generated {
-        return insert_generated(api, row, namespace, document).await;
+        return insert_generated(api, user, row, namespace, document).await;
     }
     let entry = Entry::of(row, namespace, &document)?;
+    api.admit_growth(user, 0, entry.value.len())?;
     // Freed before the disk is waited for: the waiting future stays small, and the memory is reused while
     // it is still in the processor's cache.
     drop(document);
@@ -95,6 +96,7 @@ pub(crate) async fn insert(
 /// Stores an object with a generated name; generates another one if it is taken.
 async fn insert_generated(
     api: &Api,
+    user: &User,
     row: &'static Resource,
     namespace: Option<&str>,
     mut document: Document,
@@ -103,6 +105,7 @@ async fn insert_generated(
     loop {
         attempts -= 1;
         let entry = Entry::of(row, namespace, &document)?;
+        api.admit_growth(user, 0, entry.value.len())?;
         match store(api, row, entry).await {
             Err(error) if error.reason == Reason::AlreadyExists && attempts > 0 => {
                 tree::remove(&mut document.tree, "metadata.name");

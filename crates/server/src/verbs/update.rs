@@ -234,6 +234,10 @@ async fn write(
         );
         return Ok(Some(Outcome::Unstored(document)));
     }
+    // What is being deleted may grow: only so does it go away.
+    if !tree::is_deleting(&document.tree) {
+        api.admit_growth(change.by, stored.value.len(), value.len())?;
+    }
     // As in a create: no tree stays in memory while the disk is waited for, unless the answer shows it.
     drop(old);
     let shown = remove.then_some(document);

@@ -204,8 +204,7 @@ impl<H> Memory<H> {
             history_min_bytes,
             ..
         } = self.limits;
-        let state = self.state_bytes.load(Ordering::Relaxed);
-        state.max(history_min_bytes).min(history_bytes)
+        self.state_bytes().max(history_min_bytes).min(history_bytes)
     }
 
     fn deliver(&self, events: &[Arc<Event<H>>], homes: &[usize]) {
@@ -273,6 +272,11 @@ impl<H> Memory<H> {
         self.history_bytes
             .fetch_sub(dropped.bytes, Ordering::Relaxed);
         drop(dropped);
+    }
+
+    /// The bytes of the current values.
+    pub fn state_bytes(&self) -> usize {
+        self.state_bytes.load(Ordering::Relaxed)
     }
 
     pub fn history_bytes(&self) -> usize {

@@ -26,6 +26,7 @@ impl Counters {
             batches,
             checkpoints,
             syncs: batches + SYNCS_PER_CHECKPOINT * checkpoints,
+            ..Stats::default()
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use super::checksum::checksum;
 use super::schema::{self, PAGE_BYTES};
 use crate::error::OpenError;
 use crate::record::{Event, Record, Revision};
@@ -112,6 +113,10 @@ impl Database {
         &self.connection
     }
 
+    pub(super) fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
     /// Commits a batch of events; when this returns `Ok` it is on disk.
     pub(super) fn commit<H>(&mut self, events: &[Arc<Event<H>>]) -> rusqlite::Result<()> {
         let last = events.last().map_or(0, |event| event.revision);
@@ -216,16 +221,13 @@ fn write_event<H>(
 ) -> rusqlite::Result<()> {
     match (&event.before, &event.after) {
         (None, Some(record)) => {
-            let sql = "INSERT INTO kv (created, modified, key, value) VALUES (?1, ?2, ?3, ?4)";
+            let sql = "INSERT INTO kv (created, modified, key, value, checksum) VALUES (?1, ?2, ?3, ?4, ?5)";
             let (created, modified) = (signed(record.created), signed(record.modified));
+            let value = stored(record, seal);
+            let sum = checksum(created, modified, &record.key, &value);
             transaction
                 .prepare_cached(sql)?
-                .execute(params![
-                    created,
-                    modified,
-                    &*record.key,
-                    stored(record, seal)
-                ])
+                .execute(params![created, modified, &*record.key, value, sum])
                 .map(drop)
         }
         (_, Some(record)) => update(transaction, record, seal),
@@ -242,10 +244,12 @@ fn update<H>(
     record: &Record<H>,
     seal: Option<&dyn Seal>,
 ) -> rusqlite::Result<()> {
-    let sql = "UPDATE kv SET modified = ?2, value = ?3 WHERE created = ?1";
+    let sql = "UPDATE kv SET modified = ?2, value = ?3, checksum = ?4 WHERE created = ?1";
     let (created, modified) = (signed(record.created), signed(record.modified));
+    let value = stored(record, seal);
+    let sum = checksum(created, modified, &record.key, &value);
     let mut statement = transaction.prepare_cached(sql)?;
-    one_row(statement.execute(params![created, modified, stored(record, seal)])?)
+    one_row(statement.execute(params![created, modified, value, sum])?)
 }
 
 fn write_reserved(transaction: &Transaction<'_>, reserved: Revision) -> rusqlite::Result<()> {
@@ -268,7 +272,7 @@ fn pages<H>(record: Option<&Record<H>>) -> usize {
 }
 
 // SQLite's integers are signed. A counter from zero does not reach the sign bit in any lifetime.
-fn signed(revision: Revision) -> i64 {
+pub(super) fn signed(revision: Revision) -> i64 {
     i64::try_from(revision).expect("revisions stay below 2^63")
 }
 

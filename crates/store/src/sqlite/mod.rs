@@ -1,10 +1,15 @@
 //! The embedded engine: memory for reads, one SQLite file for durability.
 
 mod batch;
+mod check;
+mod checksum;
 mod counters;
+mod damaged;
 mod database;
 mod directory;
 mod load;
+mod migrate;
+mod offline;
 mod options;
 mod queue;
 mod reseal;
@@ -18,8 +23,11 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
+pub use self::damaged::DamagedValue;
 pub use self::database::DATABASE_FILE;
 pub use self::directory::{Directory, LOCK_FILE};
+pub use self::migrate::SCHEMA_VERSION;
+pub use self::offline::{Offline, RawValue, ValueReport};
 pub use self::options::Options;
 
 use self::counters::Counters;
@@ -27,7 +35,7 @@ use self::database::Database;
 use self::queue::{Queue, Request};
 use self::writer::Writer;
 use crate::api::Store;
-use crate::error::{Compacted, OpenError, RangeAtError, WriteError};
+use crate::error::{Compacted, DecodeError, OpenError, RangeAtError, WriteError};
 use crate::memory::{Memory, Watch};
 use crate::record::{History, Op, Page, Record, Revision, Written};
 use crate::stats::Stats;
@@ -37,24 +45,32 @@ pub struct SqliteStore<H: Send + Sync + 'static> {
     memory: Arc<Memory<H>>,
     queue: Arc<Queue<H>>,
     counters: Arc<Counters>,
+    damaged: Vec<DamagedValue>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl<H: Send + Sync + 'static> SqliteStore<H> {
     /// Opens or creates the store in `options.dir`. `decode` parses the head of each stored value,
-    /// once per record and on several threads.
+    /// once per record and on several threads. A value that cannot be read is set aside: see [`Self::damaged`].
     pub fn open(
         options: Options,
-        decode: impl Fn(&str, &Bytes) -> H + Send + Sync + 'static,
+        decode: impl Fn(&str, &Bytes) -> Result<H, DecodeError> + Send + Sync + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let directory = Directory::acquire(&options.dir)?;
         let mut database = Database::open(&options.dir, options.seal.clone())?;
-        let load::Loaded { records, stale } = load::load(&database, &decode)?;
-        let resealed = reseal::reseal(&mut database, &stale);
-        resealed.map_err(|source| OpenError::Database {
-            path: database.path().to_owned(),
+        let load::Loaded {
+            records,
+            stale,
+            damaged,
+        } = load::load(&database, &decode)?;
+        let failed = |source| OpenError::Database {
+            path: options.dir.join(DATABASE_FILE),
             source,
-        })?;
+        };
+        damaged::set_aside(database.connection_mut(), &damaged).map_err(failed)?;
+        let damaged = damaged::list(database.connection()).map_err(failed)?;
+        damaged::log(&damaged, database.path());
+        reseal::reseal(&mut database, &stale).map_err(failed)?;
         let revision = database.revision();
         let memory = Memory::new(&options.collections, records, revision, options.limits());
         let memory = Arc::new(memory);
@@ -72,15 +88,22 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
             .name("store-writer".into())
             .spawn(move || writer.run())
             .map_err(|source| OpenError::File {
-                path: options.dir,
+                path: options.dir.clone(),
                 source,
             })?;
         Ok(Arc::new(Self {
             memory,
             queue,
             counters,
+            damaged,
             writer: Mutex::new(Some(thread)),
         }))
+    }
+
+    /// The values that this and earlier starts set aside because they could not be read. They are in no
+    /// range, and their keys can be created anew; their bytes stay in the file for [`Offline::raw`].
+    pub fn damaged(&self) -> &[DamagedValue] {
+        &self.damaged
     }
 
     /// Finishes queued writes, flushes lazy ones, and releases the directory. Afterwards, reads still
@@ -153,6 +176,10 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
     }
 
     fn stats(&self) -> Option<Stats> {
-        Some(self.counters.read())
+        Some(Stats {
+            bytes: self.memory.state_bytes() as u64,
+            damaged: self.damaged.len() as u64,
+            ..self.counters.read()
+        })
     }
 }

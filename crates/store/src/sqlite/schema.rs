@@ -1,21 +1,22 @@
-//! The schema of the SQLite file: recognition, creation, settings.
-//!
-//! The primary key of a row is the revision that created its key. It is unique and growing, so new rows are
-//! appended to one tree, and the keys need no index: memory has them.
+//! Opens the SQLite file: recognises it, checks its structure, and sets it up. [`super::migrate`] has its schema.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::check::{self, Verdict};
+use super::migrate::{self, SCHEMA_VERSION};
 use crate::error::{Damage, OpenError};
 
 /// "knnl" in the file's header.
-const APPLICATION_ID: i32 = 0x6b6e_6e6c;
+pub(super) const APPLICATION_ID: i32 = 0x6b6e_6e6c;
 
-const SCHEMA_VERSION: i32 = 1;
+/// How long a start may spend on `quick_check`, which reads the whole file: enough for some gigabytes.
+const QUICK_CHECK_TIME: Duration = Duration::from_secs(5);
 
 /// Page cache. The writer appends or rewrites single rows, so a small cache is enough.
 const CACHE_KIBIBYTES: i64 = 1024;
@@ -26,29 +27,70 @@ const BUSY_TIMEOUT_MS: u32 = 2_000;
 /// A row of 3 KiB fits a page of SQLite's default size, and an update rewrites only that page.
 pub(super) const PAGE_BYTES: usize = 4096;
 
-/// Opens the database file, creating it when there is none.
+/// Opens the database file, creating it when there is none, and migrates it to the current schema.
 pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
-    let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => OpenError::NotADatabase {
-            path: path.to_owned(),
-        },
-        _ => OpenError::Database {
-            path: path.to_owned(),
-            source,
-        },
-    };
     create_private(path).map_err(|source| OpenError::File {
         path: path.to_owned(),
         source,
     })?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    let fresh = recognise(&connection, path, failed)?;
-    configure(&connection).map_err(failed)?;
-    if fresh {
-        create(&connection).map_err(failed)?;
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let failed = |source| failed(path, source);
+    let found = recognise(&connection, path)?;
+    if found > 0 {
+        quick_check(&connection, path)?;
     }
+    configure(&connection).map_err(failed)?;
+    migrate::run(&connection, found).map_err(failed)?;
     Ok(connection)
+}
+
+/// Opens a file of ours that exists, without changing it.
+pub(super) fn open_existing(
+    path: &Path,
+    access: OpenFlags,
+) -> Result<(Connection, i32), OpenError> {
+    std::fs::metadata(path).map_err(|source| OpenError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    let connection = connect(path, access)?;
+    let found = recognise(&connection, path)?;
+    let busy = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}");
+    connection
+        .execute_batch(&busy)
+        .map_err(|source| failed(path, source))?;
+    Ok((connection, found))
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags).map_err(|source| failed(path, source))
+}
+
+pub(super) fn failed(path: &Path, source: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path },
+        _ => OpenError::Database { path, source },
+    }
+}
+
+fn quick_check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    match check::quick(connection, QUICK_CHECK_TIME).map_err(|source| failed(path, source))? {
+        Verdict::Sound => Ok(()),
+        Verdict::Unfinished => {
+            tracing::info!(
+                "stopped the quick_check of {} after {} s; `kennel doctor` runs it to the end",
+                path.display(),
+                QUICK_CHECK_TIME.as_secs()
+            );
+            Ok(())
+        }
+        Verdict::Damaged(reports) => Err(OpenError::Damaged {
+            path: path.to_owned(),
+            reason: Damage::Structure(reports.join("; ")),
+        }),
+    }
 }
 
 /// Stored values may be secrets, whatever the directory's mode; SQLite gives its other files the
@@ -62,22 +104,18 @@ fn create_private(path: &Path) -> io::Result<()> {
         .map(drop)
 }
 
-/// Checks that the file is ours; returns whether it is empty.
-fn recognise(
-    connection: &Connection,
-    path: &Path,
-    failed: impl Fn(rusqlite::Error) -> OpenError + Copy,
-) -> Result<bool, OpenError> {
+/// Checks that the file is ours; returns its schema version, 0 if it is empty.
+fn recognise(connection: &Connection, path: &Path) -> Result<i32, OpenError> {
     let number = |sql| {
         connection
             .query_row(sql, [], |row| row.get::<_, i32>(0))
-            .map_err(failed)
+            .map_err(|source| failed(path, source))
     };
     let application_id = number("PRAGMA application_id")?;
     let found = number("PRAGMA user_version")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     if (application_id, found, tables) == (0, 0, 0) {
-        return Ok(true);
+        return Ok(0);
     }
     let path = path.to_owned();
     if application_id != APPLICATION_ID {
@@ -90,11 +128,11 @@ fn recognise(
         let known = SCHEMA_VERSION;
         return Err(OpenError::Newer { path, found, known });
     }
-    if found < SCHEMA_VERSION {
+    if found < 1 {
         let reason = Damage::SchemaVersion(found);
         return Err(OpenError::Damaged { path, reason });
     }
-    Ok(false)
+    Ok(found)
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
@@ -105,24 +143,6 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
          PRAGMA cache_size = -{CACHE_KIBIBYTES};
          PRAGMA wal_autocheckpoint = 0;
          PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};"
-    ))
-}
-
-/// Everything in one transaction, so that a crash leaves an empty file or a whole one.
-fn create(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE;
-         CREATE TABLE kv (
-             created INTEGER PRIMARY KEY,
-             modified INTEGER NOT NULL,
-             key TEXT NOT NULL,
-             value BLOB NOT NULL
-         );
-         CREATE TABLE revision (reserved INTEGER NOT NULL);
-         INSERT INTO revision VALUES (0);
-         PRAGMA application_id = {APPLICATION_ID};
-         PRAGMA user_version = {SCHEMA_VERSION};
-         COMMIT;"
     ))
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kennel_store::{
-    Durability, Event, Op, Options, Revision, SqliteStore, Store, WriteError, Written,
+    DATABASE_FILE, DecodeError, Durability, Event, Op, Options, Revision, SqliteStore, Store,
+    WriteError, Written,
 };
 
 /// The head used in tests: how long the value was when it was parsed.
@@ -27,7 +28,23 @@ pub(crate) fn open(dir: &Path) -> TestStore {
 }
 
 pub(crate) fn open_with(options: Options) -> TestStore {
-    SqliteStore::open(options, |_, value| value.len()).expect("the store opens")
+    SqliteStore::open(options, decode).expect("the store opens")
+}
+
+/// Refuses values that begin with `undecodable`.
+pub(crate) fn decode(_: &str, value: &Bytes) -> Result<Head, DecodeError> {
+    if value.starts_with(b"undecodable") {
+        return Err("it says so itself".into());
+    }
+    Ok(value.len())
+}
+
+/// Runs SQL on the database file from outside.
+pub(crate) fn tamper(dir: &Path, sql: &str) {
+    rusqlite::Connection::open(dir.join(DATABASE_FILE))
+        .unwrap()
+        .execute_batch(sql)
+        .unwrap();
 }
 
 pub(crate) fn create_op(key: &str, value: &str) -> Op<Head> {

@@ -34,6 +34,9 @@ const SMALL_DISK: [&str; 6] = [
 /// Fills the disk half, so that there is something to give back.
 const BALLAST_BYTES: usize = 1 << 20;
 
+/// Room for the pages that a delete writes to the log, and for a few values of several pages.
+const LITTLE_BYTES: usize = 64 << 10;
+
 /// A value of several pages.
 fn big(n: usize) -> String {
     format!("{n} {}", "x".repeat(20_000))
@@ -73,8 +76,13 @@ async fn check_delete_beside_failing_creates(store: &TestStore) {
     assert!(store.range("/big/", None, None).records.is_empty());
 }
 
-/// Goes through a full disk; `make_room` ends that state.
-async fn live(dir: &Path, complaint: &str, make_room: impl FnOnce()) {
+/// Goes through a full disk; `make_little_room` is enough for a delete, `make_room` ends that state.
+async fn live(
+    dir: &Path,
+    complaint: &str,
+    make_little_room: impl FnOnce(),
+    make_room: impl FnOnce(),
+) {
     let store = open(dir);
     let lease = create(&store, "/lease", "held").await.unwrap();
     create(&store, "/small", "to be deleted").await.unwrap();
@@ -109,6 +117,7 @@ async fn live(dir: &Path, complaint: &str, make_room: impl FnOnce()) {
         format!("{} /lease held -> renewed", renewed.revision)
     );
 
+    make_little_room();
     check_delete_beside_failing_creates(&store).await;
 
     make_room();
@@ -157,7 +166,7 @@ fn a_file_that_may_not_grow_fails_writes_until_it_may() {
         maximum: None,
     };
     let make_room = || setrlimit(Resource::Fsize, unlimited).expect("the hard limit is untouched");
-    block_on(live(&dir, "cannot write", make_room));
+    block_on(live(&dir, "cannot write", || (), make_room));
 }
 
 /// Runs a test's child on a small disk, where the machine allows making one.
@@ -181,8 +190,12 @@ fn a_full_disk_fails_writes_until_there_is_room() {
     };
     let ballast = dir.join("ballast");
     std::fs::write(&ballast, vec![0; BALLAST_BYTES]).unwrap();
+    let little = dir.join("little");
+    std::fs::write(&little, vec![0; LITTLE_BYTES]).unwrap();
+    let make_little_room = || std::fs::remove_file(little).unwrap();
     let make_room = || std::fs::remove_file(ballast).unwrap();
-    block_on(live(&dir, "no space left on the disk", make_room));
+    let complaint = "no space left on the disk";
+    block_on(live(&dir, complaint, make_little_room, make_room));
 }
 
 fn block_on(life: impl Future<Output = ()>) {

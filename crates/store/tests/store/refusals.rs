@@ -3,23 +3,15 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use kennel_store::{DATABASE_FILE, OpenError, SqliteStore, Store};
+use kennel_store::{DATABASE_FILE, OpenError, SCHEMA_VERSION, SqliteStore, Store};
 
-use crate::common::{Head, create, open, options, value};
+use crate::common::{Head, create, decode, open, options, tamper, value};
 
 fn refusal(dir: &Path) -> OpenError {
-    match SqliteStore::<Head>::open(options(dir), |_, value| value.len()) {
+    match SqliteStore::<Head>::open(options(dir), decode) {
         Ok(_) => panic!("the store opened"),
         Err(error) => error,
     }
-}
-
-/// Runs SQL on the database file from outside.
-fn tamper(dir: &Path, sql: &str) {
-    rusqlite::Connection::open(dir.join(DATABASE_FILE))
-        .unwrap()
-        .execute_batch(sql)
-        .unwrap();
 }
 
 #[tokio::test]
@@ -86,22 +78,22 @@ fn a_file_that_is_no_database_is_left_alone() {
 fn a_newer_schema_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()));
-    tamper(dir.path(), "PRAGMA user_version = 2");
+    let newer = SCHEMA_VERSION + 1;
+    tamper(dir.path(), &format!("PRAGMA user_version = {newer}"));
+    let before = std::fs::read(dir.path().join(DATABASE_FILE)).unwrap();
     let error = refusal(dir.path());
-    assert!(matches!(
-        error,
-        OpenError::Newer {
-            found: 2,
-            known: 1,
-            ..
-        }
-    ));
-    assert!(
-        error
-            .to_string()
-            .contains("has schema version 2, this program knows versions up to 1")
+    assert!(matches!(error, OpenError::Newer { .. }));
+    let words = format!(
+        "has schema version {newer}, this program knows versions up to {SCHEMA_VERSION}; start the newer \
+         program again, or restore a backup that is older than the upgrade"
     );
-    tamper(dir.path(), "PRAGMA user_version = 1");
+    assert!(error.to_string().ends_with(&words), "{error}");
+    let after = std::fs::read(dir.path().join(DATABASE_FILE)).unwrap();
+    assert!(after == before, "it was not changed");
+    tamper(
+        dir.path(),
+        &format!("PRAGMA user_version = {SCHEMA_VERSION}"),
+    );
     assert_eq!(open(dir.path()).revision(), 0);
 }
 
@@ -119,17 +111,17 @@ async fn contradictions_are_found_at_opening() {
         assert!(error.to_string().ends_with(expected), "{error}");
     };
     check(
-        "UPDATE kv SET key = '/a/x'",
+        "UPDATE kv SET key = '/a/x', checksum = NULL",
         "damaged: key /a/x is stored twice",
     )
     .await;
     check(
-        "UPDATE kv SET modified = 99 WHERE key = '/a/y'",
+        "UPDATE kv SET modified = 99, checksum = NULL WHERE key = '/a/y'",
         "key /a/y has an impossible revision",
     )
     .await;
     check(
-        "UPDATE kv SET created = 9 WHERE key = '/a/y'",
+        "UPDATE kv SET created = 9, checksum = NULL WHERE key = '/a/y'",
         "key /a/y has an impossible revision",
     )
     .await;

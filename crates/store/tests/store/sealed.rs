@@ -8,7 +8,7 @@ use bytes::Bytes;
 use kennel_store::{OpenError, Opened, Options, Seal, SealError, SqliteStore, Store};
 use tempfile::TempDir;
 
-use crate::common::{create, delete, options, renew, update, value};
+use crate::common::{create, decode, delete, keys, options, renew, tamper, update, value};
 
 /// Turns every byte below `/a/` around a pivot and writes the pivot before them: enough to tell forms
 /// apart. A pivot of zero stores values as they are.
@@ -41,7 +41,10 @@ impl Seal for Turn {
             0
         };
         match &stored[..] {
-            [MARK, 0xff, ..] => Err("nobody knows how to turn 0xff".into()),
+            [MARK, 0xff, ..] => Err(SealError::MissingKey(
+                "nobody knows how to turn 0xff".into(),
+            )),
+            [MARK] => Err(SealError::Damaged("there is no pivot".into())),
             [MARK, pivot, rest @ ..] => Ok(Opened {
                 value: turned(rest, *pivot).into(),
                 is_current: *pivot == wanted,
@@ -66,7 +69,7 @@ fn with(dir: &Path, pivot: u8) -> Options {
 }
 
 fn open(dir: &Path, pivot: u8) -> Arc<SqliteStore<usize>> {
-    SqliteStore::open(with(dir, pivot), |_, value| value.len()).expect("the store opens")
+    SqliteStore::open(with(dir, pivot), decode).expect("the store opens")
 }
 
 /// The files as they are at this moment, elsewhere.
@@ -179,7 +182,7 @@ async fn a_value_that_cannot_be_opened_is_named_and_nothing_is_touched() {
     store.close().await;
     let file = dir.path().join(kennel_store::DATABASE_FILE);
     let before = std::fs::read(&file).unwrap();
-    let refused = SqliteStore::open(with(dir.path(), 5), |_, value| value.len());
+    let refused = SqliteStore::open(with(dir.path(), 5), decode);
     let error = refused.err().expect("it does not open");
     assert!(matches!(&error, OpenError::Sealed { key, .. } if key == "/a/x"));
     let words = error.to_string();
@@ -189,4 +192,21 @@ async fn a_value_that_cannot_be_opened_is_named_and_nothing_is_touched() {
         "{words}"
     );
     assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_damaged_sealed_value_is_set_aside() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path(), 5);
+    create(&store, "/a/x", "secret").await.unwrap();
+    create(&store, "/a/y", "secret").await.unwrap();
+    store.close().await;
+    tamper(
+        dir.path(),
+        "UPDATE kv SET value = X'01', checksum = NULL WHERE key = '/a/y'",
+    );
+    let store = open(dir.path(), 5);
+    assert_eq!(keys(&store.range("/", None, None)), ["/a/x"]);
+    assert_eq!(store.damaged()[0].key, "/a/y");
+    assert_eq!(store.damaged()[0].reason, "there is no pivot");
 }

@@ -6,7 +6,7 @@ mod clients;
 mod disk;
 mod failed_starts;
 mod files_and_logs;
-mod fixture;
+pub(crate) mod fixture;
 mod flood;
 mod malformed_requests;
 mod shutdown;

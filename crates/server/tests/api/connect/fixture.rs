@@ -116,6 +116,8 @@ async fn start(dir: &TempDir) -> Server {
         timeouts: Timeouts::default(),
         audit: audit::Options::to(log),
         encryption_key_file: None,
+        storage_quota: kennel_server::quota::QUOTA_DEFAULT,
+        backups: None,
     };
     Server::start(config).await.unwrap()
 }

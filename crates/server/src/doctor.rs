@@ -1,0 +1,70 @@
+//! Examines the database of a data directory, also while a server uses it, for `kennel doctor`.
+
+use std::path::Path;
+
+use kennel_store::{Offline, OpenError};
+
+pub use kennel_store::{DamagedValue, RawValue, SCHEMA_VERSION, ValueReport};
+
+use crate::data_dir;
+use crate::object;
+use crate::seal::Keyring;
+
+/// What an examination found.
+#[derive(Debug)]
+pub struct Examination {
+    pub schema_version: i32,
+    pub revision: u64,
+    /// What SQLite's full check finds wrong with the file's structure.
+    pub structure: Vec<String>,
+    /// Every value, read and parsed. The next start sets aside those that are damaged.
+    pub values: ValueReport,
+    /// What starts have set aside.
+    pub set_aside: Vec<DamagedValue>,
+    /// A restore was interrupted, so that no server starts.
+    pub half_restored: bool,
+}
+
+impl Examination {
+    pub fn is_healthy(&self) -> bool {
+        self.structure.is_empty()
+            && self.values.damaged.is_empty()
+            && self.set_aside.is_empty()
+            && !self.half_restored
+    }
+}
+
+/// Examines everything. `keys` decrypt what is encrypted at rest.
+pub fn examine(data_dir: &Path, keys: &Keyring) -> Result<Examination, OpenError> {
+    let offline = Offline::open(data_dir)?;
+    let structure = offline.integrity()?;
+    let values = offline.check_values(keys, |key, value| {
+        object::decode(key, value)?;
+        Ok(())
+    });
+    // A damaged structure can make the rest unreadable, and is the better answer then.
+    let or_default = |result: Result<ValueReport, OpenError>| match result {
+        Err(_) if !structure.is_empty() => Ok(ValueReport::default()),
+        other => other,
+    };
+    Ok(Examination {
+        schema_version: offline.schema_version(),
+        revision: offline.revision()?,
+        values: or_default(values)?,
+        set_aside: offline.damaged()?,
+        half_restored: data_dir::is_half_restored(data_dir),
+        structure,
+    })
+}
+
+/// The stored bytes of an object: of a damaged one, if one was set aside, or else the current ones.
+pub fn raw(data_dir: &Path, key: &str) -> Result<Option<RawValue>, OpenError> {
+    let values = Offline::open(data_dir)?.raw(key)?;
+    let newest_damaged = |value: &RawValue| (value.reason.is_some(), value.created);
+    Ok(values.into_iter().max_by_key(newest_damaged))
+}
+
+/// Deletes the damaged values of a key; returns how many there were.
+pub fn discard(data_dir: &Path, key: &str) -> Result<usize, OpenError> {
+    Offline::discard_damaged(data_dir, key)
+}
