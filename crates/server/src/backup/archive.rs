@@ -35,7 +35,7 @@ pub(super) enum Content {
 pub enum ArchiveError {
     #[error("cannot read it")]
     Read(#[from] io::Error),
-    #[error("it is no backup of Kennel: its first member is not {SUMS}")]
+    #[error("it is not a backup of Kennel: its first member is not {SUMS}")]
     NoBackup,
     #[error("its list of checksums is malformed")]
     Sums,
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn other_files_and_other_members_are_refused() {
-        let no_backup = "it is no backup of Kennel: its first member is not SHA256SUMS";
+        let no_backup = "it is not a backup of Kennel: its first member is not SHA256SUMS";
         assert_eq!(names(b"").unwrap_err(), no_backup);
         assert_eq!(names(&[b'x'; 2000]).unwrap_err(), no_backup);
         let mut tar = Builder::new(Vec::new());

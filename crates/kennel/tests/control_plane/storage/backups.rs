@@ -217,7 +217,7 @@ fn a_damaged_backup_changes_nothing() {
             "is not what was backed up: its checksum does not match",
         );
         refused(&whole[..middle], "cannot restore");
-        refused(b"something else", "it is no backup of Kennel");
+        refused(b"something else", "it is not a backup of Kennel");
         // A restore that was interrupted keeps the server from starting with half of the files.
         fs::create_dir(data.join("restore.new")).unwrap();
         let said = fail("server", data, &["--listen", "127.0.0.1:0"], 1);
