@@ -149,6 +149,9 @@ impl Observed for Api {
             page.number(&metrics::STORE_BYTES, stats.bytes);
             page.number(&metrics::DAMAGED, stats.damaged);
         }
+        let damaged = self.store.damaged().iter();
+        let rows = damaged.map(|value| (format!("key={:?}", value.key), 1));
+        page.rows(&metrics::DAMAGED_KEY, rows);
         self.settings.storage_quota.show(page);
         self.settings.backups.show(page);
     }

@@ -39,7 +39,9 @@ kennel_core::metrics! {
         "When the newest scheduled backup was made; 0 if there is none.";
     Counter BACKUP_FAILURES = "kennel_backup_failures_total" [] "Scheduled backups that failed.";
     Gauge DAMAGED = "kennel_store_damaged_values" []
-        "Stored values that could not be read and are left out; kennel doctor names them.";
+        "Stored values that could not be read and are left out.";
+    Gauge DAMAGED_KEY = "kennel_store_damaged_value" ["key"]
+        "1 for each stored value that could not be read and is left out; kennel doctor shows it.";
 }
 
 /// Counters of requests, and the metrics of other components of this process.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use crate::DamagedValue;
 use crate::error::{Compacted, RangeAtError, WriteError};
 use crate::memory::Watch;
 use crate::record::{History, Op, Page, Record, Revision, Written};
@@ -39,6 +40,12 @@ pub trait Store<H>: Send + Sync + 'static {
     /// Every event after revision `after` on keys that start with `prefix`: first the past ones, then
     /// live ones, without a gap.
     fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted>;
+
+    /// The values that were set aside because they could not be read. They are in no range, and their keys can be
+    /// created anew.
+    fn damaged(&self) -> &[DamagedValue] {
+        &[]
+    }
 
     /// None if the engine does not count.
     fn stats(&self) -> Option<Stats> {

@@ -51,7 +51,7 @@ pub struct SqliteStore<H: Send + Sync + 'static> {
 
 impl<H: Send + Sync + 'static> SqliteStore<H> {
     /// Opens or creates the store in `options.dir`. `decode` parses the head of each stored value,
-    /// once per record and on several threads. A value that cannot be read is set aside: see [`Self::damaged`].
+    /// once per record and on several threads. A value that cannot be read is set aside: see [`Store::damaged`].
     pub fn open(
         options: Options,
         decode: impl Fn(&str, &Bytes) -> Result<H, DecodeError> + Send + Sync + 'static,
@@ -98,12 +98,6 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
             damaged,
             writer: Mutex::new(Some(thread)),
         }))
-    }
-
-    /// The values that this and earlier starts set aside because they could not be read. They are in no
-    /// range, and their keys can be created anew; their bytes stay in the file for [`Offline::raw`].
-    pub fn damaged(&self) -> &[DamagedValue] {
-        &self.damaged
     }
 
     /// Finishes queued writes, flushes lazy ones, and releases the directory. Afterwards, reads still
@@ -173,6 +167,11 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
 
     fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
         self.memory.watch(prefix, after)
+    }
+
+    /// Of this and of earlier starts; their bytes stay in the file for [`Offline::raw`].
+    fn damaged(&self) -> &[DamagedValue] {
+        &self.damaged
     }
 
     fn stats(&self) -> Option<Stats> {

@@ -49,6 +49,9 @@ fn a_damaged_object_is_left_out_named_and_repaired() {
         "{metrics}"
     );
 
+    let named = format!("\nkennel_store_damaged_value{{key=\"{KEY}\"}} 1\n");
+    assert!(metrics.contains(&named), "{metrics}");
+
     // Repaired while the server runs.
     let report = run("doctor", &data, &[]);
     assert_eq!(report.status.code(), Some(1), "{report:?}");
