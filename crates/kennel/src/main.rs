@@ -1,7 +1,9 @@
 //! The `kennel` binary: parses the command line and runs one verb.
 
+mod admin_args;
 mod args;
 mod bench;
+mod certs_args;
 mod check_flags;
 mod election_flags;
 mod embedded_agent;

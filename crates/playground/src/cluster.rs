@@ -156,6 +156,7 @@ fn server_config(plan: &Plan, network: Option<&Network>) -> anyhow::Result<Confi
             skip_heartbeats: false,
         },
         encryption_key_file: None,
+        clock: kennel_server::pki::Clock::default(),
         data_dir: plan.data.clone(),
     })
 }

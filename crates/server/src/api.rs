@@ -8,10 +8,10 @@ use std::time::Duration;
 use kennel_core::metric::{Observed, Page};
 use kennel_store::Store;
 
-use crate::agent_client::AgentClient;
 use crate::audit::Audit;
 use crate::authenticate::{Authenticator, Credentials};
 use crate::authorize::Authorizer;
+use crate::certificates::Certificates;
 use crate::fairness::Fairness;
 use crate::metrics::{self, Metrics};
 use crate::object::{self, Head, Stored};
@@ -22,8 +22,7 @@ use crate::watch::Hubs;
 /// The settings of a server that requests depend on.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The certificate authority's certificate, as PEM, which pods trust.
-    pub ca_pem: String,
+    pub certificates: Arc<Certificates>,
     /// The address that clients reach this server at.
     pub address: std::net::SocketAddr,
     /// The range that cluster IPs are allocated from.
@@ -32,7 +31,6 @@ pub struct Settings {
     pub audit: Arc<Audit>,
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
-    pub agents: AgentClient,
 }
 
 /// The API.
@@ -118,6 +116,12 @@ impl Observed for Api {
             &metrics::DECISION_SECONDS,
             metrics::seconds(Duration::from_nanos(nanoseconds)),
         );
+        let certificates = self.settings.certificates.list();
+        let ends = certificates.iter().map(|one| {
+            let labels = format!("certificate=\"{}\"", one.name);
+            (labels, one.not_after.as_secs())
+        });
+        page.rows(&metrics::CERTIFICATE_ENDS, ends);
         page.number(&metrics::AUDIT_DROPPED, self.settings.audit.lost());
         if let Some(stats) = self.store.stats() {
             page.number(&metrics::WRITES, stats.writes);

@@ -11,13 +11,13 @@
 //!    │
 //!    ▼
 //!  verbs        get, list, watch, create, update, patch, delete, connect       discovery, openapi
-//!    │            bootstrap and expire write through them as well
+//!    │            bootstrap, expire, upkeep and certificate_admin write as well
 //!    ▼
 //!  admit        rules that need other objects or the user
 //!    │
 //!    ▼
-//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness
-//!    │
+//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness,
+//!    │            certificates, revocation
 //!    ▼
 //!  request, response, status, upgrade, agent_client, tls, tcp, limits, metrics
 //!  registry, object, kinds, schema, table, patch, protobuf
@@ -36,6 +36,8 @@ mod authenticate;
 mod authorize;
 pub mod backend;
 mod bootstrap;
+mod certificate_admin;
+pub mod certificates;
 pub mod continuation;
 pub mod data_dir;
 mod derived;
@@ -46,6 +48,7 @@ pub mod field;
 pub mod http;
 pub mod kinds;
 pub mod limits;
+pub mod live;
 pub mod metrics;
 pub use kennel_core::names;
 pub mod object;
@@ -57,6 +60,7 @@ pub mod protobuf;
 pub mod registry;
 pub mod request;
 pub mod response;
+mod revocation;
 mod router;
 pub mod schema;
 pub mod seal;
@@ -67,5 +71,6 @@ mod tcp;
 mod tls;
 mod tree;
 mod upgrade;
+mod upkeep;
 pub mod verbs;
 pub mod watch;

@@ -65,6 +65,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         timeouts: Timeouts::default(),
         audit: Options::off(),
         encryption_key_file: None,
+        clock: kennel_server::pki::Clock::default(),
     };
     Server::start(config).await.expect("the server starts")
 }
