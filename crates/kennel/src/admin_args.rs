@@ -68,7 +68,13 @@ mod tests {
         check(Some("k"), Some("d"), true, true, Some("k"));
         check(None, Some("d"), true, true, Some("d/admin.kubeconfig"));
         check(None, None, true, true, None);
-        check(None, None, false, true, Some("kennel-data/admin.kubeconfig"));
+        check(
+            None,
+            None,
+            false,
+            true,
+            Some("kennel-data/admin.kubeconfig"),
+        );
         check(None, None, false, false, None);
     }
 }

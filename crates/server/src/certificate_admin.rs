@@ -82,7 +82,7 @@ async fn revoke(api: &Arc<Api>, user: &str, now: Timestamp) -> Result<()> {
 
 fn refused(error: CertificatesError) -> ApiError {
     match error {
-        CertificatesError::UnknownName(_) | CertificatesError::NothingToRetire => {
+        CertificatesError::UnknownName { .. } | CertificatesError::NothingToRetire => {
             ApiError::bad_request(error.to_string())
         }
         CertificatesError::Pki(_) | CertificatesError::Tls(_) => {

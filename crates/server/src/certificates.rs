@@ -36,8 +36,8 @@ pub enum CertificatesError {
     Pki(#[from] PkiError),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("there is no certificate {0:?}: the names are {}", RENEWABLE.join(", "))]
-    UnknownName(String),
+    #[error("there is no certificate {name:?}: the names are {}", RENEWABLE.join(", "))]
+    UnknownName { name: String },
     #[error("no earlier certificate authority is trusted")]
     NothingToRetire,
 }
@@ -161,7 +161,7 @@ impl Certificates {
     pub fn renew(&self, names: &[String]) -> Result<(), CertificatesError> {
         for name in names {
             if !RENEWABLE.contains(&name.as_str()) {
-                return Err(CertificatesError::UnknownName(name.clone()));
+                return Err(CertificatesError::UnknownName { name: name.clone() });
             }
         }
         let named: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -181,7 +181,10 @@ impl Certificates {
     /// Makes a new certificate authority, which signs from now on. The old one stays trusted.
     pub fn rotate_authority(&self) -> Result<(), CertificatesError> {
         {
-            let _one_at_a_time = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one_at_a_time = self
+                .installed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             let (dir, clock) = (&self.options.dir, &self.options.clock);
             Authority::open(dir, clock)?.replace(dir, clock)?;
         }
@@ -191,7 +194,10 @@ impl Certificates {
     /// Ends the trust in earlier authorities: certificates that they signed are invalid from now on.
     pub fn retire_authorities(&self) -> Result<(), CertificatesError> {
         {
-            let _one_at_a_time = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one_at_a_time = self
+                .installed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             let dir = &self.options.dir;
             let authority = Authority::open(dir, &self.options.clock)?;
             if authority.previous.is_empty() {
@@ -204,7 +210,10 @@ impl Certificates {
 
     /// Opens the files again, and puts what has changed into use.
     fn reopen(&self, renewal: Renewal<'_>) -> Result<bool, CertificatesError> {
-        let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut installed = self
+            .installed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let pki = Pki::open(&self.options, renewal)?;
         let opened = identity(&pki);
         if *installed == opened {

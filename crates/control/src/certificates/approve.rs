@@ -174,7 +174,9 @@ async fn evaluate_serving(
         Ok(answer) => {
             let object = answer.tree()?;
             let confirmed = &object["metadata"]["annotations"][CONFIRMED_ADDRESSES];
-            shown.extend(serving::addresses_in(confirmed.as_str().unwrap_or_default()));
+            shown.extend(serving::addresses_in(
+                confirmed.as_str().unwrap_or_default(),
+            ));
             node_names(&object)
         }
         Err(failure) if failure.is(404) => {

@@ -30,7 +30,10 @@ pub(super) async fn decide(writer: &Writer, parsed: &Parsed) -> Result<Outcome, 
     if asked.username == asked.common_name {
         return Ok(Outcome::Allowed);
     }
-    let node = asked.common_name.strip_prefix(NODE_USER).unwrap_or_default();
+    let node = asked
+        .common_name
+        .strip_prefix(NODE_USER)
+        .unwrap_or_default();
     let exists = is_node(writer, node).await?;
     let Some(token) = asked.username.strip_prefix(TOKEN_USER) else {
         if exists {
@@ -38,7 +41,10 @@ pub(super) async fn decide(writer: &Writer, parsed: &Parsed) -> Result<Outcome, 
         }
         return Ok(Outcome::Allowed);
     };
-    let path = format!("{}/bootstrap-token-{token}", api::core_path(NAMESPACE, "secrets"));
+    let path = format!(
+        "{}/bootstrap-token-{token}",
+        api::core_path(NAMESPACE, "secrets")
+    );
     let secret = match writer.send(&Call::get(path.as_str())).await {
         Ok(answer) => answer.tree()?,
         Err(failure) if failure.is(404) => {

@@ -110,7 +110,10 @@ async fn revoked_before(
     writer: &Writer,
     request: &CertificateSigningRequest,
 ) -> Result<Option<Timestamp>, Failure> {
-    match (Signer::from_name(&request.spec.signer_name), Parsed::read(request)) {
+    match (
+        Signer::from_name(&request.spec.signer_name),
+        Parsed::read(request),
+    ) {
         (Some(Signer::Client | Signer::KubeletClient), Ok(parsed)) => {
             revoked::before(writer, &parsed.asked.common_name).await
         }

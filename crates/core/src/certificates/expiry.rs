@@ -61,9 +61,18 @@ mod tests {
             let now = Timestamp::from_secs(100 * DAY - left);
             assert_eq!(warning("it", end, now, "renew it"), expected);
         };
-        check(3 * DAY + 5, "it expires in 3 days, at 1970-04-11T00:00:00Z: renew it");
-        check(DAY, "it expires in 1 day, at 1970-04-11T00:00:00Z: renew it");
-        check(5, "it expires within a day, at 1970-04-11T00:00:00Z: renew it");
+        check(
+            3 * DAY + 5,
+            "it expires in 3 days, at 1970-04-11T00:00:00Z: renew it",
+        );
+        check(
+            DAY,
+            "it expires in 1 day, at 1970-04-11T00:00:00Z: renew it",
+        );
+        check(
+            5,
+            "it expires within a day, at 1970-04-11T00:00:00Z: renew it",
+        );
         check(-5, "it has expired at 1970-04-11T00:00:00Z: renew it");
     }
 }

@@ -121,7 +121,11 @@ impl TokenLimits {
         }
         if self.uses_left() == Some(0) {
             let uses = self.uses.unwrap_or_default();
-            let times = if uses == 1 { "once" } else { "as often as it may be" };
+            let times = if uses == 1 {
+                "once"
+            } else {
+                "as often as it may be"
+            };
             return Verdict::Deny(format!(
                 "the token has been used {times}: create another with `kennel token create`; --uses allows several machines"
             ));
@@ -136,7 +140,10 @@ impl TokenLimits {
     fn used_by_with(&self, node: &str, key: &str) -> String {
         let mut all = self.used_by.clone();
         all.insert(node.to_owned(), key.to_owned());
-        let entries: Vec<String> = all.iter().map(|(node, key)| format!("{node}={key}")).collect();
+        let entries: Vec<String> = all
+            .iter()
+            .map(|(node, key)| format!("{node}={key}"))
+            .collect();
         entries.join(",")
     }
 }
@@ -154,9 +161,17 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(entries: &[(&str, &str)], node: &str, exists: bool, expected: Result<Option<&str>, &str>) {
+    fn check(
+        entries: &[(&str, &str)],
+        node: &str,
+        exists: bool,
+        expected: Result<Option<&str>, &str>,
+    ) {
         let key = "k";
-        match (limits(entries).verdict(Joining { node, key, exists }), expected) {
+        match (
+            limits(entries).verdict(Joining { node, key, exists }),
+            expected,
+        ) {
             (Verdict::Approve { used_by, .. }, Ok(expected)) => {
                 assert_eq!(used_by.as_deref(), expected);
             }
@@ -183,10 +198,23 @@ mod tests {
         // The same machine asks again, before and after it has registered.
         check(&[once, ("used-by", "n1=k")], "n1", false, Ok(None));
         check(&[once, ("used-by", "n1=k")], "n1", true, Ok(None));
-        check(&[once, ("used-by", "n1=x")], "n1", false, Err("another machine"));
-        check(&[("uses", "2"), ("used-by", "n2=x")], "n1", false, Ok(Some("n1=k,n2=x")));
+        check(
+            &[once, ("used-by", "n1=x")],
+            "n1",
+            false,
+            Err("another machine"),
+        );
+        check(
+            &[("uses", "2"), ("used-by", "n2=x")],
+            "n1",
+            false,
+            Ok(Some("n1=k,n2=x")),
+        );
         check(&[("uses", "many")], "n1", false, Err("as often as"));
-        assert_eq!(limits(&[("uses", "3"), ("used-by", "a=1,b=2")]).uses_left(), Some(1));
+        assert_eq!(
+            limits(&[("uses", "3"), ("used-by", "a=1,b=2")]).uses_left(),
+            Some(1)
+        );
         assert_eq!(limits(&[]).uses_left(), None);
     }
 
@@ -201,7 +229,13 @@ mod tests {
                 exists,
             });
             let used_by = Some("n1=k".to_owned());
-            assert_eq!(verdict, Verdict::Approve { used_by, replaces: exists });
+            assert_eq!(
+                verdict,
+                Verdict::Approve {
+                    used_by,
+                    replaces: exists
+                }
+            );
         }
     }
 }

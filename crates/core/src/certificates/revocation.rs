@@ -70,7 +70,10 @@ mod tests {
     fn each_user_has_a_name_of_its_own() {
         let name = secret_name("system:node:Web 1");
         assert_eq!(name.len(), "revoked-user-".len() + 32);
-        assert!(name.bytes().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-'));
+        assert!(
+            name.bytes()
+                .all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-')
+        );
         assert_ne!(name, secret_name("system:node:web 1"));
     }
 
@@ -78,7 +81,11 @@ mod tests {
     fn certificates_issued_before_the_time_are_revoked() {
         let check = |not_before: i64, before: i64, expected: bool| {
             let issued = issued_at(at(not_before));
-            assert_eq!(is_revoked(issued, at(before)), expected, "{not_before} {before}");
+            assert_eq!(
+                is_revoked(issued, at(before)),
+                expected,
+                "{not_before} {before}"
+            );
         };
         check(1000, 1301, true);
         check(1000, 1300, false);

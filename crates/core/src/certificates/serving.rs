@@ -57,7 +57,8 @@ pub fn rejection(
     let names = asked.dns_names.iter();
     let by_name = names.filter_map(|name| name_rejection(name, node, own, reserved));
     let addresses = asked.addresses.iter();
-    let by_address = addresses.filter_map(|address| address_rejection(*address, own, shown, reserved));
+    let by_address =
+        addresses.filter_map(|address| address_rejection(*address, own, shown, reserved));
     by_name.chain(by_address).next()
 }
 
@@ -205,7 +206,10 @@ mod tests {
         let own = Names::default();
         for node in ["kubernetes", "kubernetes.default.svc"] {
             let asked = asked("system:node:kubernetes", &[node], &[]);
-            assert!(rejection(&asked, node, &own, &[], &reserved).is_some(), "{node}");
+            assert!(
+                rejection(&asked, node, &own, &[], &reserved).is_some(),
+                "{node}"
+            );
         }
     }
 

@@ -22,7 +22,10 @@ pub(crate) async fn run(args: CertsArgs) -> anyhow::Result<()> {
     let text = match args.verb.unwrap_or(CertsVerb::Show) {
         CertsVerb::Show => {
             let all = writer.send(&Call::get(PATH)).await;
-            table(&all.context("cannot read the server's certificates")?.tree()?)?
+            table(
+                &all.context("cannot read the server's certificates")?
+                    .tree()?,
+            )?
         }
         CertsVerb::Renew { names } => {
             table(&act(&writer, "renew", &json!({ "names": names })).await?)?
@@ -78,7 +81,9 @@ fn table(all: &Value) -> anyhow::Result<String> {
         writeln!(out, "{name:<26} {end:<22} {left:<8} {issuer}{mark}")?;
     }
     if warnings > 0 {
-        out.push_str("\nThe server renews its certificates itself: its log says why it could not.\n");
+        out.push_str(
+            "\nThe server renews its certificates itself: its log says why it could not.\n",
+        );
     }
     Ok(out)
 }
@@ -89,9 +94,7 @@ mod tests {
 
     #[test]
     fn certificates_are_shown_with_what_they_have_left() {
-        let row = |name: &str, end: &str, expiring: bool| {
-            json!({"name": name, "issuer": "CN=kennel-ca", "notAfter": end, "expiring": expiring})
-        };
+        let row = |name: &str, end: &str, expiring: bool| json!({"name": name, "issuer": "CN=kennel-ca", "notAfter": end, "expiring": expiring});
         let all = json!({
             "now": "2026-01-01T00:00:00Z",
             "certificates": [row("ca", "2036-01-01T00:00:00Z", false), row("server", "2026-01-11T12:00:00Z", true)],

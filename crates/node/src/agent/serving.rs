@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kennel_client::clock;
 
@@ -13,6 +14,9 @@ use super::identity::{
     Authorities, Certificate, CertificateRequest, CertificateResolver, Expirations, IdentityError,
     authorities, join,
 };
+
+/// How long the approval of a certificate for the node's addresses may take before the node asks for one without.
+const CONFIRMATION_DELAY: Duration = Duration::from_secs(10);
 
 pub(super) struct ServingCertificate {
     /// The node's name.
@@ -39,7 +43,37 @@ impl ServingCertificate {
         let authorities = self.authorities_sign.then(|| self.authorities.clone());
         let install = |certificate: &Certificate| self.set(certificate);
         let certifier = &*self.certifier;
-        rotate::run(certifier, &request, &self.file, current, authorities, install).await;
+        let rotation = rotate::run(
+            certifier,
+            &request,
+            &self.file,
+            current,
+            authorities,
+            install,
+        );
+        tokio::join!(rotation, self.serve_without_addresses(&request));
+    }
+
+    /// An address may need an administrator's confirmation, such as behind NAT. Meanwhile the node serves with a
+    /// certificate for its name, by which the API server addresses it.
+    async fn serve_without_addresses(&self, wanted: &CertificateRequest) {
+        tokio::time::sleep(CONFIRMATION_DELAY).await;
+        if self.resolver.is_set() || wanted.addresses.is_empty() {
+            return;
+        }
+        let request = CertificateRequest::serving(&self.node, Vec::new());
+        let obtained = self.certifier.obtain(&request, &self.file);
+        match obtained.await {
+            // The other one may have come meanwhile.
+            Ok(_) if self.resolver.is_set() => {}
+            Ok(certificate) => match self.set(&certificate) {
+                Ok(()) => tracing::warn!(
+                    "serving with a certificate for the node's name alone, until that for its addresses is approved"
+                ),
+                Err(error) => tracing::warn!("{error}"),
+            },
+            Err(error) => tracing::warn!("cannot get a certificate for the node's name: {error}"),
+        }
     }
 
     fn set(&self, certificate: &Certificate) -> Result<(), IdentityError> {

@@ -32,9 +32,7 @@ use tokio_util::task::TaskTracker;
 use super::heartbeat::Heartbeat;
 use super::identity::join::SERVING_FILE;
 use super::identity::rotate::Certifier;
-use super::identity::{
-    Authorities, CertificateResolver, Expirations, IdentityError, authorities,
-};
+use super::identity::{Authorities, CertificateResolver, Expirations, IdentityError, authorities};
 use super::lease::{Claim, Holder, Lease, LeaseError};
 use super::machine::Machine;
 use super::node;

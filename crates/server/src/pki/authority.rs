@@ -88,7 +88,9 @@ impl Authority {
     fn create(dir: &Path, now: Timestamp) -> Result<Self, PkiError> {
         let pair = KeyPair::generate()?;
         let created = Self {
-            cert_pem: authority_parameters(OWN_NAME, now).self_signed(&pair)?.pem(),
+            cert_pem: authority_parameters(OWN_NAME, now)
+                .self_signed(&pair)?
+                .pem(),
             key_pem: pair.serialize_pem(),
             previous: Vec::new(),
             cross: Vec::new(),
@@ -143,7 +145,9 @@ impl Authority {
         // From here on, a start completes the replacement.
         files::write_public(&dir.join(NEXT_CERT), &next.cert_pem)?;
         complete_replacement(dir)?;
-        tracing::info!("a new certificate authority signs from now on; the previous one stays trusted");
+        tracing::info!(
+            "a new certificate authority signs from now on; the previous one stays trusted"
+        );
         Ok(next)
     }
 

@@ -63,7 +63,9 @@ impl CertificateInfo {
 /// The certificates of a PEM file, one by one.
 pub fn split(pem: &str) -> Vec<String> {
     let parts = pem.split_inclusive(END).filter(|part| part.contains(END));
-    parts.map(|part| format!("{}\n", part.trim_start())).collect()
+    parts
+        .map(|part| format!("{}\n", part.trim_start()))
+        .collect()
 }
 
 fn name(name: &GeneralName<'_>) -> Option<String> {

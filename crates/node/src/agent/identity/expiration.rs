@@ -77,7 +77,10 @@ impl Expirations {
 impl Observed for Expirations {
     fn show(&self, page: &mut Page) {
         let now = Timestamp::from_millis(clock::now_ms());
-        for (metric, purpose) in [(&CLIENT_TTL, Purpose::Client), (&SERVING_TTL, Purpose::Serving)] {
+        for (metric, purpose) in [
+            (&CLIENT_TTL, Purpose::Client),
+            (&SERVING_TTL, Purpose::Serving),
+        ] {
             let lifetime = *lock(self.of(purpose));
             match lifetime {
                 Some((_, end)) => page.number(metric, end.millis_since(now).div_euclid(1000)),
@@ -99,7 +102,12 @@ mod tests {
         let page = |expirations: &Expirations| Page::of([expirations as &dyn Observed]);
         assert!(page(&expirations).contains("client_ttl_seconds +Inf"));
         let day = 86_400_000;
-        let ends = |days: i64| (now.saturating_add_millis(-335 * day), now.saturating_add_millis(days * day));
+        let ends = |days: i64| {
+            (
+                now.saturating_add_millis(-335 * day),
+                now.saturating_add_millis(days * day),
+            )
+        };
         *lock(&expirations.client) = Some(ends(40));
         *lock(&expirations.serving) = Some(ends(29));
         let warnings = expirations.warnings(now);
@@ -108,6 +116,11 @@ mod tests {
         *lock(&expirations.serving) = Some(ends(-1));
         assert!(page(&expirations).contains("server_ttl_seconds -864"));
         // The moved clock tells, not the machine's.
-        assert_eq!(expirations.warnings(now.saturating_add_millis(-100 * day)).len(), 0);
+        assert_eq!(
+            expirations
+                .warnings(now.saturating_add_millis(-100 * day))
+                .len(),
+            0
+        );
     }
 }

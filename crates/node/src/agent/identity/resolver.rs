@@ -26,6 +26,12 @@ impl CertificateResolver {
         Ok(())
     }
 
+    /// Whether it has a certificate.
+    pub fn is_set(&self) -> bool {
+        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        current.is_some()
+    }
+
     /// The configuration of a server that uses it. Client certificates of these authorities are optional.
     pub fn server_config(
         self: &Arc<Self>,

@@ -81,7 +81,8 @@ async fn other_authority(
     }
     loop {
         let signs = authorities::parse(&authorities.borrow_and_update()).unwrap_or_default();
-        let is_current = signs.is_empty() || certificate.is_signed_by(signs.get(..1).unwrap_or_default());
+        let is_current =
+            signs.is_empty() || certificate.is_signed_by(signs.get(..1).unwrap_or_default());
         if !is_current {
             tokio::time::sleep(RENEWAL_SPREAD.mul_f64(fastrand::f64())).await;
             return;
