@@ -333,7 +333,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, env = "KENNEL_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Age at which a start replaces the key that signs service-account tokens; 0 replaces it now
+    /// Age at which the key that signs service-account tokens is replaced; 0 replaces it at every start
     #[arg(long, default_value_t = kennel_server::pki::keys::DAYS_DEFAULT, value_name = "DAYS")]
     pub(crate) token_key_days: u32,
 

@@ -50,7 +50,7 @@ fn authority(host: &str, port: u16) -> String {
 
 /// A client of the agents of this cluster. Its certificates can be replaced.
 #[derive(Clone)]
-pub struct AgentClient(Live<Arc<ClientConfig>>);
+pub(crate) struct AgentClient(Live<Arc<ClientConfig>>);
 
 impl std::fmt::Debug for AgentClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -62,12 +62,12 @@ pub(crate) type Request = http::Request<Full<Bytes>>;
 pub(crate) type Answer = http::Response<Incoming>;
 
 impl AgentClient {
-    pub fn new(pki: &Pki) -> Result<Self, TlsError> {
+    pub(crate) fn new(pki: &Pki) -> Result<Self, TlsError> {
         Ok(Self(Live::new(config(pki)?)))
     }
 
     /// New requests use these certificates.
-    pub fn replace(&self, pki: &Pki) -> Result<(), TlsError> {
+    pub(crate) fn replace(&self, pki: &Pki) -> Result<(), TlsError> {
         self.0.set(config(pki)?);
         Ok(())
     }

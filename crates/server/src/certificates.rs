@@ -20,7 +20,7 @@ use crate::agent_client::AgentClient;
 use crate::live::Live;
 use crate::pki::files::{self, PkiError};
 use crate::pki::inspect::CertificateInfo;
-use crate::pki::keys::TokenKeys;
+use crate::pki::keys::{DAYS_DEFAULT, TokenKeys};
 use crate::pki::{
     ADMIN, ADMIN_FILE, Authority, KUBELET_CLIENT_FILE, Options, Pki, Renewal, SERVER_FILE,
     TOKEN_KEY, kubeconfig,
@@ -131,7 +131,14 @@ impl Certificates {
             listed: Live::new(listed(&pki, now)),
             installed: Mutex::new(identity(&pki)),
             tokens: Live::new(pki.tokens),
-            options,
+            options: Options {
+                // Zero rotates the key at every start, not at every check.
+                token_key_days: match options.token_key_days {
+                    0 => DAYS_DEFAULT,
+                    days => days,
+                },
+                ..options
+            },
             kubeconfig,
         })
     }

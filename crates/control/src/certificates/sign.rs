@@ -144,3 +144,72 @@ fn sign(
     let validity = lifetime::validity(issued, request.spec.expiration_seconds, authority.ends());
     Ok(authority.sign(&parsed, validity.ok_or(SignError::Expired)?)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::certificates::v1::CertificateSigningRequestSpec;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair};
+
+    use super::super::request::start_of;
+    use super::*;
+
+    const USER: &str = "system:node:n1";
+
+    fn authority() -> Authority {
+        let pair = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let cert = params.self_signed(&pair).unwrap();
+        Authority::new(cert.pem(), pair.serialize_pem()).unwrap()
+    }
+
+    /// A request for the node's certificate that this user made at this time.
+    fn request(requester: &str, created: i64) -> CertificateSigningRequest {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        let subject = &mut params.distinguished_name;
+        subject.push(DnType::OrganizationName, "system:nodes");
+        subject.push(DnType::CommonName, USER);
+        let pair = KeyPair::generate().unwrap();
+        let pem = params.serialize_request(&pair).unwrap().pem().unwrap();
+        let mut request = CertificateSigningRequest {
+            spec: CertificateSigningRequestSpec {
+                request: ByteString(pem.into_bytes()),
+                signer_name: "kubernetes.io/kube-apiserver-client-kubelet".to_owned(),
+                username: Some(requester.to_owned()),
+                usages: Some(vec![
+                    "client auth".to_owned(),
+                    "digital signature".to_owned(),
+                ]),
+                ..CertificateSigningRequestSpec::default()
+            },
+            ..CertificateSigningRequest::default()
+        };
+        let created = k8s_openapi::jiff::Timestamp::from_second(created).unwrap();
+        request.metadata.creation_timestamp = Some(Time(created));
+        request
+    }
+
+    #[test]
+    fn a_revoked_node_gets_no_renewal_that_it_asked_for_before() {
+        let authority = authority();
+        let at = Timestamp::from_secs;
+        let now = Timestamp::from_millis(1_800_000_000_500);
+        let revoked = revocation::cutoff(now);
+        let check = |requester: &str, created: i64, signed: bool| {
+            let found = sign(&request(requester, created), &authority, now, Some(revoked));
+            assert_eq!(found.is_ok(), signed, "{requester} {created} {found:?}");
+            found.ok()
+        };
+        check(USER, 1_799_999_000, false);
+        check(USER, 1_800_000_000, false);
+        // With a token it joins again, in the same second, and its certificate is valid.
+        let pem = check("system:bootstrap:abcdef", 1_800_000_000, true).unwrap();
+        let issued = revocation::issued_at(start_of(pem.as_bytes()).unwrap());
+        assert_eq!(issued, at(1_800_000_001));
+        assert!(!revocation::is_revoked(issued, revoked));
+        // Without a revocation, it renews it.
+        assert!(sign(&request(USER, 1_799_999_000), &authority, now, None).is_ok());
+    }
+}
