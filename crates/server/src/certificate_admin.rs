@@ -47,6 +47,7 @@ pub(crate) async fn act(api: &Arc<Api>, action: CertificateAction, body: &[u8]) 
         serde_json::from_slice(body).map_err(invalid)?
     };
     let certificates = &api.settings.certificates;
+    let refused = |error: CertificatesError| refused(&error);
     match action {
         CertificateAction::Renew => certificates.renew(&body.names).map_err(refused)?,
         CertificateAction::RotateAuthority => certificates.rotate_authority().map_err(refused)?,
@@ -80,13 +81,13 @@ async fn revoke(api: &Arc<Api>, user: &str, now: Timestamp) -> Result<()> {
     Err(ApiError::bad_request(why.to_owned()))
 }
 
-fn refused(error: CertificatesError) -> ApiError {
+fn refused(error: &CertificatesError) -> ApiError {
     match error {
         CertificatesError::UnknownName { .. } | CertificatesError::NothingToRetire => {
             ApiError::bad_request(error.to_string())
         }
         CertificatesError::Pki(_) | CertificatesError::Tls(_) => {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            let cause = std::error::Error::source(error).map(ToString::to_string);
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             ApiError::internal(format!("{error}{cause}"))
         }
