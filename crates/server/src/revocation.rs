@@ -64,7 +64,7 @@ pub(crate) async fn revoke(store: &dyn Store<Head>, user: &str, time: Timestamp)
         if earlier.is_some_and(|earlier| earlier >= time) {
             return Ok(());
         }
-        let (value, head) = encoded(user, time)?;
+        let (value, head) = encoded(stored.as_ref(), user, time)?;
         let op = match &stored {
             None => Op::Create {
                 key: key.clone(),
@@ -98,18 +98,20 @@ pub(crate) async fn revoke(store: &dyn Store<Head>, user: &str, time: Timestamp)
     Err(ApiError::internal(why))
 }
 
-fn encoded(user: &str, time: Timestamp) -> Result<(bytes::Bytes, Head)> {
-    let now = Timestamp::from_millis(jiff::Timestamp::now().as_millisecond());
-    let tree = json!({
-        "metadata": {
+/// The revocation as it is stored; with another time, if there is one already.
+fn encoded(stored: Option<&Stored>, user: &str, time: Timestamp) -> Result<(bytes::Bytes, Head)> {
+    let mut document = match stored {
+        Some(stored) => Document::from_stored(row(), stored).map_err(ApiError::internal)?,
+        None => Document::new(json!({"metadata": {
             "name": revocation::secret_name(user), "namespace": NAMESPACE,
-            "uid": uuid::Uuid::new_v4().to_string(), "creationTimestamp": now,
-        },
-        "type": SECRET_TYPE,
-        "data": {USER: STANDARD.encode(user), BEFORE: STANDARD.encode(time.to_string())},
-    });
-    let encoded = Document::new(tree).encode(row());
-    encoded.map_err(ApiError::internal)
+            "uid": uuid::Uuid::new_v4().to_string(),
+            "creationTimestamp": Timestamp::from_millis(jiff::Timestamp::now().as_millisecond()),
+        }})),
+    };
+    document.tree["type"] = SECRET_TYPE.into();
+    document.tree["data"] =
+        json!({USER: STANDARD.encode(user), BEFORE: STANDARD.encode(time.to_string())});
+    document.encode(row()).map_err(ApiError::internal)
 }
 
 /// Deletes revocations that no valid certificate can be affected by.

@@ -496,9 +496,11 @@ fn a_token_makes_one_new_node_and_a_deleted_node_needs_another_token() {
     assert_eq!(deleted.code, 200, "{}", deleted.text());
     first.says("was deleted from the API");
     first.kill();
-    first.start(&["agent"], "n1");
-    first.says("the server rejects the certificate of node n1");
-    first.kill();
+    let heard = first.refused(&["agent"], "n1");
+    assert!(
+        heard.contains("the server rejects the certificate of node n1"),
+        "{heard}"
+    );
     assert_eq!(cluster.get("/api/v1/nodes")["items"], json!([]));
     let mut line = cluster.invitation();
     let file = first.dir.path().join("token");

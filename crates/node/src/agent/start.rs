@@ -86,9 +86,21 @@ pub struct Cluster {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
-    Lease(#[from] LeaseError),
+    Lease(LeaseError),
     #[error(transparent)]
     Identity(#[from] IdentityError),
+}
+
+impl From<LeaseError> for StartError {
+    /// The request for the Lease is the first one with the node's certificate.
+    fn from(error: LeaseError) -> Self {
+        match error {
+            LeaseError::Failed { node, failure } if failure.is(401) => {
+                Self::Identity(IdentityError::Rejected { node })
+            }
+            other => Self::Lease(other),
+        }
+    }
 }
 
 /// Runs a node until `stop`.
@@ -208,7 +220,7 @@ impl Agent {
         self.warn_of_expirations(&cluster, recorder.clone());
         notify(start.started);
         if !claimed {
-            let claimed = claim_when_reachable(&lease, &self.settings.node_name);
+            let claimed = claim_when_reachable(&lease);
             match self.stop.run_until_cancelled(claimed).await {
                 Some(claimed) => claimed?,
                 None => return Ok(()),
@@ -474,14 +486,10 @@ struct MirrorSenders {
 }
 
 /// Waits until the API server confirms that no other agent has the Lease.
-async fn claim_when_reachable(lease: &Lease, node: &str) -> Result<(), LeaseError> {
+async fn claim_when_reachable(lease: &Lease) -> Result<(), LeaseError> {
     loop {
         match lease.check().await? {
             Claim::Ours => return Ok(()),
-            Claim::Unknown(failure) if failure.is(401) => {
-                let node = node.to_owned();
-                tracing::warn!("{}", IdentityError::Rejected { node });
-            }
             Claim::Unknown(failure) => tracing::warn!("cannot reach the API server: {failure}"),
         }
         tokio::time::sleep(RETRY_DELAY).await;
