@@ -165,7 +165,8 @@ pub struct AgentArgs {
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig", value_parser = server_url)]
     pub server: Option<String>,
 
-    /// The bootstrap token to join with; not needed once the node has its certificate
+    /// The bootstrap token to join with; not needed once the node has its certificate. All users of this machine can read
+    /// the command line of a process: use the variable or --token-file
     #[arg(
         long,
         env = "KENNEL_TOKEN",
@@ -173,6 +174,10 @@ pub struct AgentArgs {
         value_name = "TOKEN"
     )]
     pub token: Option<String>,
+
+    /// The file with the bootstrap token
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
 
     /// The expected hash of the server's certificate authority, `sha256:…`
     #[arg(long, value_name = "HASH")]

@@ -4,14 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use kennel_client::fence::Fence;
+use kennel_client::write::Writer;
 use kennel_node::agent::identity::client::Credentials;
-use kennel_node::agent::identity::join::{self, CLIENT_FILE, JoinOptions};
-use kennel_node::agent::identity::{CertificateRequest, CsrClient, Joined, RotatingClient, rotate};
+use kennel_node::agent::identity::join::{self, CA_FILE, CLIENT_FILE, JoinOptions};
+use kennel_node::agent::identity::request::Purpose;
+use kennel_node::agent::identity::{
+    CertificateRequest, CsrClient, Expirations, Joined, RotatingClient, authorities, rotate,
+};
 use kennel_node::agent::lock::{self, Lock};
 use kennel_node::agent::{ApiAddress, Cluster, Machine, Start, start};
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::AgentArgs;
@@ -49,7 +53,7 @@ pub fn check(args: &AgentArgs) -> anyhow::Result<()> {
         data.join(PKI),
     );
     if !runs_alone(args, &pki) {
-        join::check(&pki, &name, &join_options(args))?;
+        join::check(&pki, &name, &join_options(args)?)?;
     }
     Ok(())
 }
@@ -143,25 +147,39 @@ async fn join_cluster(
         tracing::info!("no cluster is configured: running static pods only");
         return Ok(None);
     }
-    let joined = join::join(&pki, name, &join_options(args)).await?;
+    let joined = join::join(&pki, name, &join_options(args)?).await?;
     with_certificate(joined, name, &pki, stop).map(Some)
 }
 
 /// Whether the agent runs static pods only.
 fn runs_alone(args: &AgentArgs, pki: &Path) -> bool {
-    let has_cluster = args.server.is_some() || args.token.is_some() || join::has_joined(pki);
+    let has_token = args.token.is_some() || args.token_file.is_some();
+    let has_cluster = args.server.is_some() || has_token || join::has_joined(pki);
     !has_cluster && args.node.manifest_dir.is_some()
 }
 
-fn join_options(args: &AgentArgs) -> JoinOptions {
-    JoinOptions {
+fn join_options(args: &AgentArgs) -> anyhow::Result<JoinOptions> {
+    let token = match &args.token_file {
+        // A node that has joined needs no token, and the file may be gone by then.
+        Some(file) if file.exists() || args.token.is_none() && !has_joined(args) => {
+            let text = std::fs::read_to_string(file);
+            let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+            Some(text.trim().to_owned())
+        }
+        _ => args.token.clone(),
+    };
+    Ok(JoinOptions {
         server: args.server.clone(),
-        token: args.token.clone(),
+        token,
         ca_hash: args.ca_hash.clone(),
-    }
+    })
 }
 
-/// Authenticates with the node's own certificate, and starts its rotation.
+fn has_joined(args: &AgentArgs) -> bool {
+    join::has_joined(&node::absolute(&args.data_dir).join(PKI))
+}
+
+/// Authenticates with the node's own certificate, and starts its rotation and that of the authorities.
 fn with_certificate(
     joined: Joined,
     name: &str,
@@ -170,31 +188,53 @@ fn with_certificate(
 ) -> anyhow::Result<Membership> {
     let credentials = Credentials::Certificate(&joined.client);
     let rotating = RotatingClient::new(&joined.server, &joined.ca_pem, &credentials)?;
+    authorities::parse(&joined.ca_pem)?;
+    let (sender, authorities) = watch::channel(Arc::new(joined.ca_pem));
     let csr = Arc::new(CsrClient::new(rotating.client(), pki));
-    let client = rotating.client();
-    let rotation = {
-        let (csr, request) = (Arc::clone(&csr), CertificateRequest::client(name));
-        let (file, stop) = (pki.join(CLIENT_FILE), stop.clone());
-        async move {
-            let current = Some(joined.client);
-            let install = |new: &_| rotating.set_certificate(new);
-            let rotation = rotate::run(&*csr, &request, &file, current, install);
-            stop.run_until_cancelled(rotation).await
-        }
+    let expirations = Arc::<Expirations>::default();
+    expirations.set(Purpose::Client, &joined.client);
+    let cluster = Cluster {
+        client: rotating.client(),
+        authorities: authorities.clone(),
+        authorities_sign: true,
+        expirations: Arc::clone(&expirations),
+        certifier: Arc::clone(&csr) as _,
+        server: Some(joined.server.clone()),
     };
-    tokio::spawn(rotation);
-    let authorities = CertificateDer::pem_slice_iter(joined.ca_pem.as_bytes());
-    let authorities = authorities.collect::<Result<_, _>>();
+    follow_authorities(rotating.clone(), sender, pki, stop);
+    let request = CertificateRequest::client(name);
+    let (file, stop) = (pki.join(CLIENT_FILE), stop.clone());
+    tokio::spawn(async move {
+        let current = Some(joined.client);
+        let install = |new: &_| {
+            expirations.set(Purpose::Client, new);
+            rotating.set_certificate(new)
+        };
+        let rotation = rotate::run(&*csr, &request, &file, current, Some(authorities), install);
+        stop.run_until_cancelled(rotation).await
+    });
     let api = join::api_address(&joined.server);
-    Ok(Membership {
-        cluster: Cluster {
-            client,
-            authorities: authorities.context("the cluster's certificate authority is unusable")?,
-            certifier: csr,
-            server: Some(joined.server),
-        },
-        api,
-    })
+    Ok(Membership { cluster, api })
+}
+
+/// Follows the certificate authorities that the server publishes.
+fn follow_authorities(
+    rotating: RotatingClient,
+    current: watch::Sender<Arc<String>>,
+    pki: &Path,
+    stop: &CancellationToken,
+) {
+    let (pki, stop) = (pki.to_owned(), stop.clone());
+    let writer = Writer::new(rotating.client(), Fence::open());
+    tokio::spawn(async move {
+        let install = |new: &str| {
+            join::remember_hashes(&pki, new)?;
+            rotating.set_authorities(new)
+        };
+        let file = pki.join(CA_FILE);
+        let follow = authorities::follow(writer, &file, current, install);
+        stop.run_until_cancelled(follow).await
+    });
 }
 
 /// Authenticates as the user of a kubeconfig.
@@ -202,13 +242,17 @@ async fn with_kubeconfig(kubeconfig: &Path, pki: &Path) -> anyhow::Result<Member
     let config = cluster::config(Some(kubeconfig)).await?;
     let server = config.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
-    let roots = config.root_cert.clone().unwrap_or_default();
+    let roots = config.root_cert.iter().flatten();
+    let roots = roots.map(|der| join::to_pem(&CertificateDer::from(der.as_slice())));
+    let roots: String = roots.collect();
     let client = cluster::client_of(config)?;
     let api = join::api_address(&server);
     Ok(Membership {
         cluster: Cluster {
             client: client.clone(),
-            authorities: roots.into_iter().map(CertificateDer::from).collect(),
+            authorities: authorities::fixed(roots),
+            authorities_sign: false,
+            expirations: Arc::default(),
             certifier: Arc::new(CsrClient::new(client, pki)),
             server: Some(server),
         },

@@ -9,6 +9,7 @@ use kennel_server::admit::service::Cidr;
 
 use crate::backup_args::{BackupArgs, RestoreArgs, ScheduleArgs};
 use crate::bench::BenchArgs;
+use crate::certs_args::CertsArgs;
 use crate::check_flags::CheckArgs;
 use crate::election_flags::ElectionArgs;
 use crate::eviction_flags::EvictionArgs;
@@ -114,7 +115,7 @@ pub(crate) enum Verb {
     ///
     /// To join a cluster, run the command that `kennel token create` prints on the server:
     ///
-    ///   kennel agent --server https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:...
+    ///   KENNEL_TOKEN=abcdef.0123456789abcdef kennel agent --server https://10.0.0.1:6443 --ca-hash sha256:...
     ///
     /// Later starts need no flags. A kubeconfig of any Kubernetes API works as well. Pods run in
     /// containers if a container runtime is found, else as plain processes. They keep running when the
@@ -188,6 +189,18 @@ pub(crate) enum Verb {
     ///   kennel token create --data-dir ./kennel
     #[command(verbatim_doc_comment)]
     Token(TokenArgs),
+
+    /// Show and renew the server's certificates, replace its CA, revoke certificates of users
+    ///
+    /// A running server renews its certificates itself, 90 days before they end, and warns 30 days before
+    /// anything ends. See docs/guides/certificates.md. Example:
+    ///
+    ///   kennel certs                  # what there is, and when it ends
+    ///   kennel certs renew server     # another serving certificate, now
+    ///   kennel certs revoke alice     # the certificates that alice has by now are worthless
+    ///   kennel certs reissue-admin    # another admin kubeconfig; the old one stops working
+    #[command(verbatim_doc_comment)]
+    Certs(CertsArgs),
 
     /// Serve DNS for the services of a cluster, and for the daemon on each node
     ///
@@ -314,6 +327,7 @@ impl Verb {
             // Answers of the API that matter are part of the explanation.
             Self::Why(_) => "warn,kube_client=off",
             Self::Token(_)
+            | Self::Certs(_)
             | Self::Rollout(_)
             | Self::Version(_)
             | Self::Backup(_)
@@ -364,7 +378,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, env = "KENNEL_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Age at which a start replaces the key that signs service-account tokens; 0 replaces it now
+    /// Age at which the key that signs service-account tokens is replaced; 0 replaces it at every start
     #[arg(long, default_value_t = kennel_server::pki::keys::DAYS_DEFAULT, value_name = "DAYS")]
     pub(crate) token_key_days: u32,
 

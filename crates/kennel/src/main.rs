@@ -1,8 +1,10 @@
 //! The `kennel` binary: parses the command line and runs one verb.
 
+mod admin_args;
 mod args;
 mod backup_args;
 mod bench;
+mod certs_args;
 mod check_flags;
 mod election_flags;
 mod embedded_agent;

@@ -1,38 +1,48 @@
 //! The command line of `kennel token`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use kennel_agent::flag_values::server_url;
+
+use crate::admin_args::AdminArgs;
+
+/// The token records each machine that has used it, in a Secret of at most 1 MiB.
+const USES_MAX: i64 = 1000;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
     pub(crate) verb: TokenVerb,
 
-    /// Kubeconfig of an administrator [default: admin.kubeconfig in the data directory]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// Data directory of the server
-    #[arg(
-        long,
-        global = true,
-        env = "KENNEL_DATA_DIR",
-        default_value = "kennel-data",
-        value_name = "DIR"
-    )]
-    pub(crate) data_dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
 }
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum TokenVerb {
     /// Create a token, and print the command that joins a machine with it
+    ///
+    /// The command has the token in a variable: all users can read the command line of a process. A token makes new nodes
+    /// only, once unless --uses allows more. A node that exists keeps its name: the machine needs its certificate, or a
+    /// token with --node NAME --replace.
     Create {
         /// Lifetime: 90m, 24h, 7d; 0: never expires
         #[arg(long, default_value = "24h", value_name = "TIME", value_parser = lifetime)]
         ttl: Duration,
+
+        /// Number of machines that may join with it, each as a new node
+        #[arg(long, default_value_t = 1, value_name = "MACHINES", conflicts_with = "node",
+              value_parser = clap::value_parser!(u32).range(1..=USES_MAX))]
+        uses: u32,
+
+        /// The only name that a machine may join under
+        #[arg(long, value_name = "NAME")]
+        node: Option<String>,
+
+        /// The node may exist already: the machine takes its place, and the certificate of the other one ends
+        #[arg(long, requires = "node")]
+        replace: bool,
 
         /// URL of the server for other machines [default: the URL in the kubeconfig; a loopback address is replaced
         /// by this machine's address if the server listens there]

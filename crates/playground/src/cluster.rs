@@ -158,6 +158,7 @@ fn server_config(plan: &Plan, network: Option<&Network>) -> anyhow::Result<Confi
         encryption_key_file: None,
         storage_quota: quota::QUOTA_DEFAULT,
         backups: None,
+        clock: kennel_server::pki::Clock::default(),
         data_dir: plan.data.clone(),
     })
 }

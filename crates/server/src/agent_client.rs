@@ -10,17 +10,18 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::limits;
+use crate::live::Live;
 use crate::pki::Pki;
 use crate::tcp;
-use crate::tls::TlsError;
+use crate::tls::{self, TlsError};
 
 /// The agent of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +48,9 @@ fn authority(host: &str, port: u16) -> String {
     }
 }
 
-/// A client of the agents of this cluster.
+/// A client of the agents of this cluster. Its certificates can be replaced.
 #[derive(Clone)]
-pub struct AgentClient(Arc<ClientConfig>);
+pub(crate) struct AgentClient(Live<Arc<ClientConfig>>);
 
 impl std::fmt::Debug for AgentClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,19 +62,14 @@ pub(crate) type Request = http::Request<Full<Bytes>>;
 pub(crate) type Answer = http::Response<Incoming>;
 
 impl AgentClient {
-    pub fn new(pki: &Pki) -> Result<Self, TlsError> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?)?;
-        let chain = vec![CertificateDer::from_pem_slice(
-            pki.kubelet_client_cert_pem.as_bytes(),
-        )?];
-        let key = PrivateKeyDer::from_pem_slice(pki.kubelet_client_key_pem.as_bytes())?;
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(chain, key)?;
-        Ok(Self(Arc::new(config)))
+    pub(crate) fn new(pki: &Pki) -> Result<Self, TlsError> {
+        Ok(Self(Live::new(config(pki)?)))
+    }
+
+    /// New requests use these certificates.
+    pub(crate) fn replace(&self, pki: &Pki) -> Result<(), TlsError> {
+        self.0.set(config(pki)?);
+        Ok(())
     }
 
     /// Sends a request to an agent.
@@ -82,7 +78,7 @@ impl AgentClient {
             let socket = dial(&agent.host, agent.port).await?;
             let name = ServerName::try_from(agent.node.clone());
             let name = name.map_err(|_| SendError::NodeName)?;
-            let connector = TlsConnector::from(Arc::clone(&self.0));
+            let connector = TlsConnector::from(Arc::clone(&*self.0.get()));
             let connected = connector.connect(name, socket).await;
             connected.map_err(SendError::Tls)
         };
@@ -90,6 +86,18 @@ impl AgentClient {
         let timeout = |_| SendError::DialTimeout(agent.authority());
         exchange(stream.map_err(timeout)??, request).await
     }
+}
+
+fn config(pki: &Pki) -> Result<Arc<ClientConfig>, TlsError> {
+    // With the cross certificates, for agents that trust only an earlier CA.
+    let chain = pki.kubelet_client_cert_pem.clone() + &pki.authority.cross.concat();
+    let key = PrivateKeyDer::from_pem_slice(pki.kubelet_client_key_pem.as_bytes())?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(tls::roots(pki)?)
+        .with_client_auth_cert(tls::certificates(&chain)?, key)?;
+    Ok(Arc::new(config))
 }
 
 /// Why a request could not be sent, in the wording of Go's network library, which upstream shows.

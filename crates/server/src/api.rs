@@ -8,12 +8,12 @@ use std::time::Duration;
 use kennel_core::metric::{Observed, Page};
 use kennel_store::Store;
 
-use crate::agent_client::AgentClient;
 use crate::audit::Audit;
 use crate::authenticate::{Authenticator, Credentials};
 use crate::authorize::Authorizer;
 use crate::backup;
 use crate::fairness::{self, Fairness};
+use crate::certificates::Certificates;
 use crate::metrics::{self, Metrics};
 use crate::object::{self, Head, Stored};
 use crate::quota::{StorageAlarm, StorageQuota};
@@ -25,8 +25,7 @@ use crate::watch::Hubs;
 /// The settings of a server that requests depend on.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The certificate authority's certificate, as PEM, which pods trust.
-    pub ca_pem: String,
+    pub certificates: Arc<Certificates>,
     /// The address that clients reach this server at.
     pub address: std::net::SocketAddr,
     /// The range that cluster IPs are allocated from.
@@ -35,7 +34,6 @@ pub struct Settings {
     pub audit: Arc<Audit>,
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
-    pub agents: AgentClient,
     pub storage_quota: Arc<StorageQuota>,
     pub backups: Arc<backup::Status>,
 }
@@ -140,6 +138,12 @@ impl Observed for Api {
             &metrics::DECISION_SECONDS,
             metrics::seconds(Duration::from_nanos(nanoseconds)),
         );
+        let certificates = self.settings.certificates.list();
+        let ends = certificates.iter().map(|one| {
+            let labels = format!("certificate=\"{}\"", one.name);
+            (labels, one.not_after.as_secs())
+        });
+        page.rows(&metrics::CERTIFICATE_ENDS, ends);
         page.number(&metrics::AUDIT_DROPPED, self.settings.audit.lost());
         if let Some(stats) = self.store.stats() {
             page.number(&metrics::WRITES, stats.writes);

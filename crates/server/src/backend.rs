@@ -7,16 +7,15 @@ use std::sync::Arc;
 use kennel_store::{Options, SqliteStore, Store};
 
 use crate::admit::service::Cidr;
-use crate::agent_client::AgentClient;
 use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::Credentials;
 use crate::bootstrap;
+use crate::certificates::Certificates;
 use crate::data_dir;
 use crate::expire;
 use crate::object::{self, Head};
-use crate::pki::Pki;
-use crate::pki::keys;
+use crate::pki::{self, keys};
 use crate::quota::{self, StorageQuota};
 use crate::seal::Keyring;
 use crate::server::StartError;
@@ -36,11 +35,17 @@ impl Backend {
         service_cidr: Cidr,
         audit: &audit::Options,
     ) -> Result<Self, StartError> {
-        let pki = Pki::open(&options.dir, &[], &[], keys::DAYS_DEFAULT)?;
+        let certificates = pki::Options {
+            dir: options.dir.join(crate::data_dir::PKI),
+            names: Vec::new(),
+            addresses: Vec::new(),
+            token_key_days: keys::DAYS_DEFAULT,
+            clock: pki::Clock::default(),
+        };
+        let certificates = Arc::new(Certificates::open(certificates, None)?);
         let store = open_store(options)?;
         let settings = Settings {
-            agents: AgentClient::new(&pki)?,
-            ca_pem: pki.ca_pem,
+            certificates: Arc::clone(&certificates),
             address,
             service_cidr,
             audit: Arc::new(Audit::open(audit)?),
@@ -49,7 +54,7 @@ impl Backend {
             backups: Arc::default(),
         };
         let credentials = Credentials {
-            keys: pki.tokens,
+            certificates,
             static_tokens: None,
         };
         Self::start(store, credentials, settings).await

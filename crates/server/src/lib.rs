@@ -11,13 +11,13 @@
 //!    │
 //!    ▼
 //!  verbs        get, list, watch, create, update, patch, delete, connect       discovery, openapi
-//!    │            bootstrap and expire write through them as well
+//!    │            bootstrap, expire, upkeep and certificate_admin write as well
 //!    ▼
 //!  admit        rules that need other objects or the user
 //!    │
 //!    ▼
-//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness, quota
-//!    │
+//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness,
+//!    │            certificates, revocation, quota
 //!    ▼
 //!  request, response, status, upgrade, agent_client, tls, tcp, limits, metrics
 //!  registry, object, kinds, schema, table, patch, protobuf
@@ -37,6 +37,8 @@ mod authorize;
 pub mod backend;
 pub mod backup;
 mod bootstrap;
+mod certificate_admin;
+pub mod certificates;
 pub mod continuation;
 pub mod data_dir;
 mod derived;
@@ -48,6 +50,7 @@ pub mod field;
 pub mod http;
 pub mod kinds;
 pub mod limits;
+pub mod live;
 pub mod metrics;
 pub use kennel_core::names;
 pub mod object;
@@ -60,6 +63,7 @@ pub mod quota;
 pub mod registry;
 pub mod request;
 pub mod response;
+mod revocation;
 mod router;
 pub mod schema;
 pub mod seal;
@@ -70,5 +74,6 @@ mod tcp;
 mod tls;
 mod tree;
 mod upgrade;
+mod upkeep;
 pub mod verbs;
 pub mod watch;

@@ -14,6 +14,7 @@ use crate::api::Api;
 use crate::audit::PendingEvent;
 use crate::authenticate::{impersonate, issuer};
 use crate::authorize::Attributes;
+use crate::certificate_admin;
 use crate::discovery::{self, Document, Page};
 use crate::openapi;
 use crate::request::path::{self, Route};
@@ -139,7 +140,14 @@ async fn dispatch(
             verbs::posted(api, call, row, namespace.as_deref()).await
         }
         Route::Posted(row, _) => Err(ApiError::method_not_allowed(row.group, row.plural, verb)),
+        Route::Certificates(Some(action)) if *method == Method::POST => {
+            certificate_admin::act(api, action, &call.body).await
+        }
         _ if !reading => Err(ApiError::method_not_allowed("", path, method.as_str())),
+        Route::Certificates(None) => Ok(certificate_admin::list(api)),
+        Route::Certificates(Some(_)) => {
+            Err(ApiError::method_not_allowed("", path, method.as_str()))
+        }
         Route::Health(check) => health(&check, call),
         Route::Metrics => Ok(Reply::text(
             200,
@@ -147,7 +155,7 @@ async fn dispatch(
             api.metrics_page(),
         )),
         Route::Issuer => Ok(issuer::document(api.settings.address)),
-        Route::IssuerKeys => Ok(issuer::keys(api.authenticator.keys())),
+        Route::IssuerKeys => Ok(issuer::keys(&api.authenticator.keys())),
         Route::Root => Ok(Reply::value(200, &json!({"paths": discovery_paths()}))),
         other => discover(api, &other, call),
     }

@@ -1,7 +1,7 @@
 //! A server: the backend, certificates, TLS and a listener; starts and stops them in order.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::admit::service::Cidr;
-use crate::agent_client::AgentClient;
 use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::{Credentials, StaticTokens, TokenFileError};
 use crate::backend::{self, Backend};
 use crate::backup::{self, SecretFile};
+use crate::certificates::{Certificates, CertificatesError, KubeconfigFile};
 use crate::http::listen;
 use crate::limits::Timeouts;
-use crate::pki::{ADMIN, Pki, files, kubeconfig};
+use crate::pki::{self, Clock};
 use crate::quota::StorageQuota;
 use crate::seal::{KeyFileError, Keyring};
-use crate::tls;
+use crate::upkeep::{self, Upkeep};
 
 /// How to run a server.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub struct Config {
     /// The size of all objects together, from which on users' writes are refused.
     pub storage_quota: audit::Bytes,
     pub backups: Option<backup::Schedule>,
+    /// Tells when certificates must be renewed.
+    pub clock: Clock,
 }
 
 /// Why a server could not start.
@@ -59,11 +61,9 @@ pub enum StartError {
         source: std::io::Error,
     },
     #[error("cannot prepare certificates")]
-    Pki(#[from] files::PkiError),
+    Certificates(#[from] CertificatesError),
     #[error(transparent)]
     TokenFile(#[from] TokenFileError),
-    #[error("cannot prepare TLS")]
-    Tls(#[from] tls::TlsError),
     #[error(transparent)]
     Keys(#[from] KeyFileError),
     #[error(transparent)]
@@ -74,14 +74,6 @@ pub enum StartError {
     HalfRestored(PathBuf),
 }
 
-/// The certificate authority, as PEM, for the controller that signs certificates.
-pub struct AuthorityFiles {
-    pub cert_pem: String,
-    pub key_pem: String,
-    /// The serving certificate.
-    pub server_cert_pem: String,
-}
-
 /// A running server.
 pub struct Server {
     /// The API, for clients in the same process.
@@ -90,9 +82,10 @@ pub struct Server {
     pub address: SocketAddr,
     /// The path of the administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    pub authority: AuthorityFiles,
+    pub certificates: Arc<Certificates>,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
+    upkeep: tokio::task::JoinHandle<()>,
 }
 
 impl Server {
@@ -114,28 +107,19 @@ impl Server {
             .await
             .map_err(listen_failed)?;
         let address = listener.local_addr().map_err(listen_failed)?;
-        let (names, addresses) = subject_names(&config, address.ip());
-        let pki = Pki::open(&config.data_dir, &names, &addresses, config.token_key_days)?;
-        let tls = tls::Tls::new(&pki)?;
-        let kubeconfig = write_kubeconfig(&config, address, &pki)?;
-        let agents = AgentClient::new(&pki)?;
-        let authority = AuthorityFiles {
-            cert_pem: pki.ca_pem.clone(),
-            key_pem: pki.ca_key_pem,
-            server_cert_pem: pki.server_cert_pem,
-        };
+        let kubeconfig = config.data_dir.join("admin.kubeconfig");
+        let certificates = Arc::new(open_certificates(&config, address, &kubeconfig)?);
         let settings = Settings {
-            ca_pem: pki.ca_pem,
+            certificates: Arc::clone(&certificates),
             address: SocketAddr::new(reachable(address.ip()), address.port()),
             service_cidr: config.service_cidr.clone(),
             audit: Arc::new(Audit::open(&config.audit)?),
             event_ttl: config.event_ttl,
-            agents,
             storage_quota: Arc::new(StorageQuota::new(config.storage_quota)),
             backups: Arc::default(),
         };
         let credentials = Credentials {
-            keys: pki.tokens,
+            certificates: Arc::clone(&certificates),
             static_tokens,
         };
         let backend = Backend::start(store, credentials, settings).await?;
@@ -143,7 +127,7 @@ impl Server {
         let stop = CancellationToken::new();
         let serving = listen::serve(
             listener,
-            tls,
+            certificates.tls.clone(),
             Arc::clone(&api),
             config.timeouts,
             stop.clone(),
@@ -154,14 +138,20 @@ impl Server {
             tokio::spawn(backup::run(schedule, config.data_dir, status, stop));
         }
         Ok(Self {
+            upkeep: tokio::spawn(upkeep::run(Arc::clone(&api))),
             api,
             backend,
             address,
             kubeconfig,
-            authority,
+            certificates,
             stop,
             serving,
         })
+    }
+
+    /// Renews the certificates that expire soon, and warns of the others, as the server itself does regularly.
+    pub async fn renew_certificates(&self) {
+        Upkeep::default().pass(&self.api).await;
     }
 
     pub fn url(&self) -> String {
@@ -170,6 +160,7 @@ impl Server {
 
     /// Stops in order: closes the listener, ends watches, finishes writes, closes the store.
     pub async fn stop(self) {
+        self.upkeep.abort();
         self.stop.cancel();
         if let Err(error) = self.serving.await {
             tracing::warn!(%error, "the listener task failed");
@@ -219,23 +210,23 @@ fn reachable(listening: IpAddr) -> IpAddr {
     }
 }
 
-fn write_kubeconfig(
+fn open_certificates(
     config: &Config,
     address: SocketAddr,
-    pki: &Pki,
-) -> Result<PathBuf, files::PkiError> {
-    let path = config.data_dir.join("admin.kubeconfig");
-    let server = format!(
-        "https://{}",
-        SocketAddr::new(reachable(address.ip()), address.port())
-    );
-    let text = kubeconfig::render(
-        &server,
-        &pki.ca_pem,
-        ADMIN,
-        &pki.admin_cert_pem,
-        &pki.admin_key_pem,
-    );
-    files::write_private(&path, &text)?;
-    Ok(path)
+    kubeconfig: &Path,
+) -> Result<Certificates, CertificatesError> {
+    let (names, addresses) = subject_names(config, address.ip());
+    let options = pki::Options {
+        dir: config.data_dir.join(crate::data_dir::PKI),
+        names,
+        addresses,
+        token_key_days: config.token_key_days,
+        clock: config.clock.clone(),
+    };
+    let server = SocketAddr::new(reachable(address.ip()), address.port());
+    let kubeconfig = KubeconfigFile {
+        path: kubeconfig.to_owned(),
+        server: format!("https://{server}"),
+    };
+    Certificates::open(options, Some(kubeconfig))
 }

@@ -7,6 +7,8 @@
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
+use kennel_core::certificates::revocation;
+use kennel_types::Timestamp;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
@@ -17,10 +19,13 @@ use rustls::{
 };
 use sha2::{Digest as _, Sha256};
 use x509_parser::asn1_rs::{Oid, oid};
+use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::pki::Pki;
-use crate::request::{CREDENTIAL_ID, Shown, User};
+use crate::live::Live;
+use crate::pki::inspect::{CertificateInfo, split};
+use crate::pki::{Clock, Pki};
+use crate::request::{CREDENTIAL_ID, ClientCertificate, Shown, User};
 
 /// The subject attribute that Kubernetes defines for a user's uid.
 const UID: Oid<'_> = oid!(1.3.6.1.4.1.57683.2);
@@ -39,28 +44,53 @@ pub enum TlsError {
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// The server's side of TLS.
+/// The server's side of TLS. Its certificates can be replaced.
 #[derive(Clone)]
 pub struct Tls {
-    pub config: Arc<ServerConfig>,
-    clients: Arc<dyn ClientCertVerifier>,
+    current: Live<Current>,
+    clock: Clock,
 }
 
-impl Tls {
+struct Current {
+    config: Arc<ServerConfig>,
+    clients: Arc<dyn ClientCertVerifier>,
+    /// The ids of the authorities' keys.
+    authorities: Vec<Vec<u8>>,
+}
+
+/// The authorities that clients and servers of this cluster trust.
+pub(crate) fn roots(pki: &Pki) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(&pki.authority.bundle())? {
+        roots.add(certificate)?;
+    }
+    Ok(roots)
+}
+
+/// All certificates of a PEM text.
+pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let all = CertificateDer::pem_slice_iter(pem.as_bytes());
+    Ok(all.collect::<Result<_, _>>()?)
+}
+
+impl Current {
     /// Client certificates are optional.
-    pub fn new(pki: &Pki) -> Result<Self, TlsError> {
+    fn new(pki: &Pki) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?)?;
+        let roots = roots(pki)?;
         let clients =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
                 .allow_unauthenticated()
                 .build()?;
-        // The chain includes the CA, so that a joining node can check the CA by its hash.
-        let chain = vec![
-            CertificateDer::from_pem_slice(pki.server_cert_pem.as_bytes())?,
-            CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?,
+        // The chain includes the cross certificates, for clients that trust only an earlier CA, and the CAs, so
+        // that a joining node can check its CA by its hash.
+        let authority = &pki.authority;
+        let chain = [
+            pki.server_cert_pem.clone(),
+            authority.cross.concat(),
+            authority.bundle(),
         ];
+        let chain = certificates(&chain.concat())?;
         let key = PrivateKeyDer::from_pem_slice(pki.server_key_pem.as_bytes())?;
         let possession = Arc::new(ProofOfPossession(Arc::clone(&clients)));
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -71,7 +101,38 @@ impl Tls {
         Ok(Self {
             config: Arc::new(config),
             clients,
+            authorities: split(&authority.bundle())
+                .iter()
+                .filter_map(|pem| CertificateInfo::read(pem))
+                .map(|info| info.subject_key)
+                .collect(),
         })
+    }
+}
+
+impl Tls {
+    pub fn new(pki: &Pki, clock: Clock) -> Result<Self, TlsError> {
+        Ok(Self {
+            current: Live::new(Current::new(pki)?),
+            clock,
+        })
+    }
+
+    /// New connections use these certificates.
+    pub fn replace(&self, pki: &Pki) -> Result<(), TlsError> {
+        self.current.set(Current::new(pki)?);
+        Ok(())
+    }
+
+    /// The configuration of a new connection.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.get().config)
+    }
+
+    /// Whether the authority of a certificate that was verified earlier is still trusted.
+    pub fn trusts(&self, certificate: &ClientCertificate) -> bool {
+        let key = &certificate.issuer_key;
+        key.is_empty() || self.current.get().authorities.contains(key)
     }
 
     /// Verifies the certificates of a handshake.
@@ -79,8 +140,10 @@ impl Tls {
         let Some([certificate, others @ ..]) = shown else {
             return Shown::Nothing;
         };
-        let now = UnixTime::now();
-        match self.clients.verify_client_cert(certificate, others, now) {
+        let now = self.clock.now().saturating_since(Timestamp::EPOCH);
+        let now = UnixTime::since_unix_epoch(now);
+        let current = self.current.get();
+        match current.clients.verify_client_cert(certificate, others, now) {
             Ok(_) => user_of(certificate),
             Err(error) => {
                 tracing::debug!(%error, "a client certificate is not valid");
@@ -112,7 +175,25 @@ fn user_of(certificate: &CertificateDer<'_>) -> Shown {
     let fingerprint = HEXLOWER.encode(&Sha256::digest(certificate));
     let id = format!("X509SHA256={fingerprint}");
     user.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
-    Shown::Certificate(Box::new(user), parsed.validity().not_after.timestamp())
+    let validity = parsed.validity();
+    let not_before = Timestamp::from_secs(validity.not_before.timestamp());
+    Shown::Certificate(Box::new(ClientCertificate {
+        user,
+        expires: Timestamp::from_secs(validity.not_after.timestamp()),
+        issued: revocation::issued_at(not_before),
+        issuer_key: issuer_key(&parsed),
+    }))
+}
+
+/// The id of the key that signed a certificate; empty if it does not tell.
+fn issuer_key(certificate: &X509Certificate<'_>) -> Vec<u8> {
+    let mut ids = certificate.extensions().iter().filter_map(|extension| {
+        match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref(),
+            _ => None,
+        }
+    });
+    ids.next().map(|id| id.0.to_vec()).unwrap_or_default()
 }
 
 /// The subject has several uids, or one that is not text.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use kennel_client::fence::Fence;
 use kennel_client::metrics::{Observed, Page};
+use kennel_control::certificates::approve::ReservedNames;
+use kennel_control::certificates::sign::AuthoritySource;
 use kennel_control::certificates::{self, Authority};
 use kennel_control::daemonset::CheckSettings;
 use kennel_control::nodes::lifecycle;
@@ -166,18 +168,24 @@ fn certificates(
     server: &Server,
 ) -> anyhow::Result<()> {
     let client = clients::controller(&server.api, "certificate-controller");
-    let files = &server.authority;
+    let files = &server.certificates.authority;
     if selection.runs(selection::CERTIFICATE_APPROVER) {
         let client = client.clone();
-        let reserved = Arc::new(certificates::names_in(&files.server_cert_pem));
+        let files = files.clone();
+        let reserved: ReservedNames =
+            Arc::new(move || certificates::names_in(&files.get().server_cert_pem));
         supervisor.start("certificate approver", move |informers, stop| {
             certificates::approve::run(client.clone(), informers, reserved.clone(), stop)
         });
     }
     if selection.runs(selection::CERTIFICATE_SIGNER) {
         let client = client.clone();
-        let authority = Authority::new(files.cert_pem.clone(), files.key_pem.clone());
-        let authority = Arc::new(authority.context("cannot sign certificates")?);
+        let files = files.clone();
+        let authority: AuthoritySource = Arc::new(move || {
+            let files = files.get();
+            Authority::new(files.cert_pem.clone(), files.key_pem.clone())
+        });
+        authority().context("cannot sign certificates")?;
         supervisor.start("certificate signer", move |informers, stop| {
             certificates::sign::run(client.clone(), informers, authority.clone(), stop)
         });

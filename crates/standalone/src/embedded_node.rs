@@ -8,16 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use kennel_control::certificates::Authority;
+use kennel_control::certificates::{Authority, AuthorityError};
 use kennel_node::agent::identity::rotate::Certifier;
-use kennel_node::agent::identity::{Certificate, CertificateRequest, IdentityError, unusable};
+use kennel_node::agent::identity::{
+    Authorities, Certificate, CertificateRequest, Expirations, IdentityError, unusable,
+};
 use kennel_node::agent::lock::Lock;
 use kennel_node::agent::{ApiAddress, Cluster, Machine, Settings, Start, machine, start};
 use kennel_node::runtime::Runtime;
 use kennel_server::api::Api;
+use kennel_server::certificates::{AuthorityFiles, Certificates};
+use kennel_server::live::Live;
 use kennel_server::server::Server;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -44,18 +46,15 @@ pub struct NodeConfig {
 pub struct ServerHandle {
     api: Arc<Api>,
     address: SocketAddr,
-    ca_cert_pem: String,
-    ca_key_pem: String,
+    certificates: Arc<Certificates>,
 }
 
 impl ServerHandle {
     pub fn of(server: &Server) -> Self {
-        let files = &server.authority;
         Self {
             api: Arc::clone(&server.api),
             address: server.address,
-            ca_cert_pem: files.cert_pem.clone(),
-            ca_key_pem: files.key_pem.clone(),
+            certificates: Arc::clone(&server.certificates),
         }
     }
 }
@@ -68,7 +67,8 @@ pub struct EmbeddedNode {
     first_runtime: Mutex<Option<Arc<dyn Runtime>>>,
     args: NodeArgs,
     client: kube::Client,
-    authorities: Vec<CertificateDer<'static>>,
+    authorities: Authorities,
+    expirations: Arc<Expirations>,
     certifier: Arc<dyn Certifier>,
     listener: Arc<std::net::TcpListener>,
     _lock: Lock,
@@ -92,17 +92,20 @@ impl EmbeddedNode {
         };
         let settings = node::settings(&config.node, name, addresses, place)?;
         let runtime = node::runtime(&config.node, &settings.paths.data)?;
-        let ca = CertificateDer::from_pem_slice(server.ca_cert_pem.as_bytes());
-        let authority = Authority::new(server.ca_cert_pem, server.ca_key_pem);
-        let authority = authority.context("cannot sign the node's certificate")?;
+        let certificates = &server.certificates;
+        let signer = LocalSigner(certificates.authority.clone());
+        signer
+            .authority()
+            .context("cannot sign the node's certificate")?;
         Ok(Self {
             client: clients::node(&server.api, &settings.node_name),
             settings: Arc::new(settings),
             machine,
             first_runtime: Mutex::new(Some(runtime)),
             args: config.node,
-            authorities: vec![ca.context("the certificate authority is unusable")?],
-            certifier: Arc::new(LocalSigner(authority)),
+            authorities: certificates.bundle.subscribe(),
+            expirations: Arc::default(),
+            certifier: Arc::new(signer),
             listener: Arc::new(listener.into_std()?),
             _lock: lock,
         })
@@ -129,6 +132,8 @@ impl EmbeddedNode {
         let cluster = Cluster {
             client: self.client.clone(),
             authorities: self.authorities.clone(),
+            authorities_sign: true,
+            expirations: Arc::clone(&self.expirations),
             certifier: Arc::clone(&self.certifier),
             server: None,
         };
@@ -184,7 +189,14 @@ fn api_address(listening: SocketAddr, own: IpAddr) -> ApiAddress {
 }
 
 /// Signs the serving certificate with the CA key of the server in this process.
-struct LocalSigner(Authority);
+struct LocalSigner(Live<AuthorityFiles>);
+
+impl LocalSigner {
+    fn authority(&self) -> Result<Authority, AuthorityError> {
+        let files = self.0.get();
+        Authority::new(files.cert_pem.clone(), files.key_pem.clone())
+    }
+}
 
 #[async_trait]
 impl Certifier for LocalSigner {
@@ -196,7 +208,8 @@ impl Certifier for LocalSigner {
         const WHAT: &str = "the node's own certificate";
         let key = rcgen::KeyPair::generate().map_err(unusable(WHAT))?;
         let request = wanted.pem(&key).map_err(unusable(WHAT))?;
-        let chain = self.0.sign_serving(&request).map_err(unusable(WHAT))?;
+        let authority = self.authority().map_err(unusable(WHAT))?;
+        let chain = authority.sign_serving(&request).map_err(unusable(WHAT))?;
         let pair = Certificate::new(&chain, &key.serialize_pem())?;
         pair.write(file)?;
         Ok(pair)

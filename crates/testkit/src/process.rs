@@ -126,20 +126,22 @@ impl Kennel {
         self.data_dir().join("admin.kubeconfig")
     }
 
-    /// What `kennel token create` prints, without the address: that differs from machine to machine.
+    /// What `kennel token create` prints, as flags for several machines, and without the address: that differs from
+    /// machine to machine.
     pub fn join_flags(&self) -> Vec<String> {
         let mut command = Command::new(&self.binary);
-        command.args(["token", "create", "--data-dir"]);
+        command.args(["token", "create", "--uses", "100", "--data-dir"]);
         let line = crate::machine::run(command.arg(self.data_dir()));
         let words: Vec<&str> = line.split_whitespace().collect();
-        let flag = |name: &str| {
-            let mut pairs = words.windows(2);
-            let pair = pairs.find(|pair| pair[0] == name);
-            pair.unwrap_or_else(|| panic!("no {name} in {line}"))
-                .iter()
-                .map(ToString::to_string)
+        let token = words
+            .iter()
+            .find_map(|word| word.strip_prefix("KENNEL_TOKEN="));
+        let hash = words.iter().skip_while(|word| **word != "--ca-hash").nth(1);
+        let (Some(token), Some(hash)) = (token, hash) else {
+            panic!("no token and hash in {line}");
         };
-        flag("--token").chain(flag("--ca-hash")).collect()
+        let flags = ["--token", token, "--ca-hash", hash];
+        flags.map(str::to_owned).to_vec()
     }
 
     /// Its process id.

@@ -1,19 +1,22 @@
-//! The approver: approves kubelet certificates that the rules and the requester's RBAC roles allow. All other requests
-//! wait for an administrator.
+//! The approver: approves kubelet certificates that the rules and the requester's RBAC roles allow, and denies those that
+//! a bootstrap token does not allow. All other requests wait for an administrator.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::certificates::v1::{
+    CertificateSigningRequest, CertificateSigningRequestCondition,
+};
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{Error, api};
-use kennel_core::certificates::serving::{self, Names};
+use kennel_core::certificates::serving::{self, CONFIRMED_ADDRESSES, Names, SOURCE_ADDRESS};
 use kennel_core::certificates::{CertificateRequest, Permission, Signer};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::joining::{self, Outcome};
 use super::request::Parsed;
 use super::{add_condition, condition, has_certificate, new_condition, replace, run_each};
 use crate::frame::objects::Verdict;
@@ -21,18 +24,21 @@ use crate::informers::Informers;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
+/// The names and addresses in the API server's certificate, which may be renewed.
+pub type ReservedNames = Arc<dyn Fn() -> Names + Send + Sync>;
+
 /// Runs until `stop` is cancelled. No node gets a certificate for the `reserved` names, which are the API server's.
 /// Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
-    reserved: Arc<Names>,
+    reserved: ReservedNames,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let writer = Writer::new(client, Fence::open());
     let reconcile = move |request: Arc<CertificateSigningRequest>| {
         let (writer, reserved) = (writer.clone(), reserved.clone());
-        async move { reconcile(&writer, &request, &reserved).await }
+        async move { reconcile(&writer, &request, &*reserved).await }
     };
     run_each("certificate approver", informers, is_open, reconcile, stop)
 }
@@ -50,7 +56,7 @@ fn is_open(request: &CertificateSigningRequest) -> bool {
 async fn reconcile(
     writer: &Writer,
     request: &CertificateSigningRequest,
-    reserved: &Names,
+    reserved: &(dyn Fn() -> Names + Send + Sync),
 ) -> Verdict {
     let name = request.metadata.name.as_deref().unwrap_or_default();
     let parsed = match Parsed::read(request) {
@@ -61,12 +67,23 @@ async fn reconcile(
         }
     };
     let decision = match Signer::from_name(&request.spec.signer_name) {
-        Some(Signer::KubeletClient) => evaluate_client(writer, request, &parsed.asked).await,
-        Some(Signer::KubeletServing) => evaluate_serving(writer, &parsed.asked, reserved).await,
+        Some(Signer::KubeletClient) => evaluate_client(writer, request, &parsed).await,
+        Some(Signer::KubeletServing) => {
+            let shown = source_addresses(request);
+            evaluate_serving(writer, &parsed.asked, shown, &reserved()).await
+        }
         Some(Signer::Client) | None => return Verdict::Done,
     };
     match decision {
-        Ok(Decision::Approve(message)) => approve(writer, request, message).await,
+        Ok(Decision::Approve(message)) => {
+            let approval = new_condition("Approved", "AutoApproved", message);
+            decide(writer, request, approval, "approved").await
+        }
+        Ok(Decision::Deny(message)) => {
+            tracing::info!("certificate request {name} is not approved: {message}");
+            let denial = new_condition("Denied", "TokenNotAllowed", &message);
+            decide(writer, request, denial, "denied").await
+        }
         Ok(Decision::Ignore) => {
             let why = "no rule approves it";
             tracing::info!("certificate request {name} is not approved: {why}");
@@ -86,6 +103,8 @@ async fn reconcile(
 /// What to do with a request.
 enum Decision {
     Approve(&'static str),
+    /// For this reason, which the requester can do something about.
+    Deny(String),
     /// Leave it to an administrator.
     Ignore,
     /// Not allowed now, for this reason; try again, because roles and nodes change.
@@ -95,13 +114,19 @@ enum Decision {
 async fn evaluate_client(
     writer: &Writer,
     request: &CertificateSigningRequest,
-    asked: &CertificateRequest,
+    parsed: &Parsed,
 ) -> Result<Decision, Failure> {
-    let permissions = asked.permissions();
+    let permissions = parsed.asked.permissions();
     for permission in permissions {
-        if allowed(writer, request, permission).await? {
-            return Ok(Decision::Approve(permission.message));
+        if !allowed(writer, request, permission).await? {
+            continue;
         }
+        let approved = Decision::Approve(permission.message);
+        return match joining::decide(writer, parsed).await? {
+            Outcome::Allowed => Ok(approved),
+            Outcome::Denied(why) => Ok(Decision::Deny(why)),
+            Outcome::Waits(why) => Ok(Decision::Retry(why)),
+        };
     }
     if permissions.is_empty() {
         return Ok(Decision::Ignore);
@@ -138,6 +163,7 @@ async fn allowed(
 async fn evaluate_serving(
     writer: &Writer,
     asked: &CertificateRequest,
+    mut shown: Vec<IpAddr>,
     reserved: &Names,
 ) -> Result<Decision, Failure> {
     let Some(node) = serving::node_of(asked) else {
@@ -145,13 +171,20 @@ async fn evaluate_serving(
     };
     let path = api::node_path(node);
     let own = match writer.send(&Call::get(path)).await {
-        Ok(answer) => node_names(&answer.tree()?),
+        Ok(answer) => {
+            let object = answer.tree()?;
+            let confirmed = &object["metadata"]["annotations"][CONFIRMED_ADDRESSES];
+            shown.extend(serving::addresses_in(
+                confirmed.as_str().unwrap_or_default(),
+            ));
+            node_names(&object)
+        }
         Err(failure) if failure.is(404) => {
             return Ok(Decision::Retry(format!("there is no node {node}")));
         }
         Err(failure) => return Err(failure),
     };
-    if let Some(why) = serving::rejection(asked, node, &own, reserved) {
+    if let Some(why) = serving::rejection(asked, node, &own, &shown, reserved) {
         return Ok(Decision::Retry(why));
     }
     for name in asked.dns_names.iter().map(|name| name.to_ascii_lowercase()) {
@@ -162,8 +195,16 @@ async fn evaluate_serving(
     Ok(Decision::Approve(serving::MESSAGE))
 }
 
+/// The address that the request came from, which the API server has recorded.
+fn source_addresses(request: &CertificateSigningRequest) -> Vec<IpAddr> {
+    let extra = request.spec.extra.as_ref();
+    let recorded = extra.and_then(|extra| extra.get(SOURCE_ADDRESS));
+    let recorded = recorded.into_iter().flatten();
+    recorded.filter_map(|text| text.parse().ok()).collect()
+}
+
 /// Whether there is a node of this name: a node `a` may claim the host name `a.b`, which may be another node's name.
-async fn is_node(writer: &Writer, name: &str) -> Result<bool, Failure> {
+pub(super) async fn is_node(writer: &Writer, name: &str) -> Result<bool, Failure> {
     let path = api::node_path(name);
     match writer.send(&Call::get(path)).await {
         Ok(_) => Ok(true),
@@ -189,20 +230,19 @@ fn node_names(node: &Value) -> Names {
     own
 }
 
-async fn approve(
+/// Writes the condition.
+async fn decide(
     writer: &Writer,
     request: &CertificateSigningRequest,
-    message: &'static str,
+    condition: CertificateSigningRequestCondition,
+    what: &str,
 ) -> Verdict {
     let name = request.metadata.name.as_deref().unwrap_or_default();
-    let mut approved = request.clone();
-    add_condition(
-        &mut approved,
-        new_condition("Approved", "AutoApproved", message),
-    );
-    let (replaced, verdict) = replace(writer, &approved, "approval", "approving").await;
+    let mut decided = request.clone();
+    add_condition(&mut decided, condition);
+    let (replaced, verdict) = replace(writer, &decided, "approval", "deciding about").await;
     if replaced {
-        tracing::info!("certificate request {name} is approved");
+        tracing::info!("certificate request {name} is {what}");
     }
     verdict
 }
@@ -249,7 +289,7 @@ mod tests {
                 dns_names: names.map(str::to_owned).to_vec(),
                 ..CertificateRequest::default()
             };
-            let decision = evaluate_serving(&writer, &asked, &Names::default()).await;
+            let decision = evaluate_serving(&writer, &asked, Vec::new(), &Names::default()).await;
             let found = matches!(decision, Ok(Decision::Approve(_)));
             assert_eq!(found, approved, "{names:?}");
         }

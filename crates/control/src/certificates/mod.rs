@@ -5,13 +5,15 @@
 //!   request ─▶ approve (may the requester have it?) ─▶ sign (does the signer sign this?) ─▶ clean (an hour later)
 //! ```
 //!
-//! The three controllers are independent: an administrator may do the work of any of them. None of them denies a
-//! request: what no rule approves waits for an administrator.
+//! The three controllers are independent: an administrator may do the work of any of them. Only what a bootstrap token
+//! does not allow is denied; what no other rule approves waits for an administrator.
 
 pub mod approve;
 mod authority;
 pub mod clean;
+mod joining;
 mod request;
+mod revoked;
 pub mod sign;
 mod subject;
 

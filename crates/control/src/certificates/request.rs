@@ -114,6 +114,15 @@ pub(super) fn end_of(certificate_pem: &[u8]) -> Option<Timestamp> {
     Some(Timestamp::from_secs(seconds))
 }
 
+/// When a certificate begins.
+#[cfg(test)]
+pub(super) fn start_of(certificate_pem: &[u8]) -> Option<Timestamp> {
+    let block = block(certificate_pem, "CERTIFICATE").ok()?;
+    let (_, certificate) = X509Certificate::from_der(&block.contents).ok()?;
+    let seconds = certificate.validity().not_before.timestamp();
+    Some(Timestamp::from_secs(seconds))
+}
+
 fn block(pem: &[u8], label: &'static str) -> Result<Pem, RequestError> {
     match parse_x509_pem(pem) {
         Ok((_, block)) if block.label == label => Ok(block),

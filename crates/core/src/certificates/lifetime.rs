@@ -8,7 +8,7 @@ use kennel_types::Timestamp;
 pub const LIFETIME_MAX: Duration = Duration::from_hours(365 * 24);
 const LIFETIME_MIN: Duration = Duration::from_mins(10);
 /// Clocks differ, so a certificate is valid from this long ago.
-const BACKDATE: Duration = Duration::from_mins(5);
+pub const BACKDATE: Duration = Duration::from_mins(5);
 /// The lifetime of a shorter certificate counts from now on, not from its backdated start.
 const SHORT_LIFETIME: Duration = Duration::from_hours(8);
 /// How long a denied, failed or issued request is kept.

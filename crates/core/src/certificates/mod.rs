@@ -3,7 +3,10 @@
 //!
 //! Callers parse the certificates.
 
+pub mod expiry;
+pub mod joining;
 pub mod lifetime;
+pub mod revocation;
 pub mod serving;
 
 use std::net::IpAddr;

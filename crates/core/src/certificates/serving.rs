@@ -1,11 +1,18 @@
 //! Automatic approval of the serving certificates of nodes. Upstream leaves them to the administrator.
 //!
 //! A node reports its own addresses. So that a compromised node cannot impersonate another server, it gets no
-//! certificate for names and addresses of the API server, for names of services, and for names that are not its own.
+//! certificate for names and addresses of the API server, for names of services, and for names that are not its own. An
+//! address counts as its own if its request came from there, or if an administrator has confirmed it.
 
 use std::net::IpAddr;
 
 use super::{CertificateRequest, NODE_USER, Signer};
+
+/// The key in a requester's `extra` with the address that the request came from.
+pub const SOURCE_ADDRESS: &str = "kennel.dev/source-address";
+/// The annotation of a Node with the addresses that an administrator has confirmed, comma-separated. Nodes may not
+/// write it.
+pub const CONFIRMED_ADDRESSES: &str = "kennel.dev/confirmed-addresses";
 
 /// Of the approval.
 pub const MESSAGE: &str =
@@ -17,6 +24,12 @@ pub struct Names {
     /// Host names and DNS names.
     pub names: Vec<String>,
     pub addresses: Vec<IpAddr>,
+}
+
+/// The addresses in a comma-separated list. Others are ignored.
+pub fn addresses_in(text: &str) -> Vec<IpAddr> {
+    let all = text.split(',').map(str::trim);
+    all.filter_map(|one| one.parse().ok()).collect()
 }
 
 /// The name of the node, if it requests a serving certificate for itself.
@@ -33,17 +46,19 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|one: char| one.is_ascii_alphanumeric()) && name.chars().all(allowed)
 }
 
-/// Why the request is not approved automatically.
+/// Why the request is not approved automatically. `shown` are the addresses that the node has shown to be its own.
 pub fn rejection(
     asked: &CertificateRequest,
     node: &str,
     own: &Names,
+    shown: &[IpAddr],
     reserved: &Names,
 ) -> Option<String> {
     let names = asked.dns_names.iter();
     let by_name = names.filter_map(|name| name_rejection(name, node, own, reserved));
     let addresses = asked.addresses.iter();
-    let by_address = addresses.filter_map(|address| address_rejection(*address, own, reserved));
+    let by_address =
+        addresses.filter_map(|address| address_rejection(*address, own, shown, reserved));
     by_name.chain(by_address).next()
 }
 
@@ -68,7 +83,12 @@ fn is_service(name: &str) -> bool {
     name.split('.').any(|label| label == "svc") || name.ends_with(".cluster.local")
 }
 
-fn address_rejection(address: IpAddr, own: &Names, reserved: &Names) -> Option<String> {
+fn address_rejection(
+    address: IpAddr,
+    own: &Names,
+    shown: &[IpAddr],
+    reserved: &Names,
+) -> Option<String> {
     // Many readers of certificates take an IPv4 address written as an IPv6 one for the former.
     let among = |all: &[IpAddr]| {
         let mut all = all.iter();
@@ -79,8 +99,13 @@ fn address_rejection(address: IpAddr, own: &Names, reserved: &Names) -> Option<S
     } else if among(&reserved.addresses) && !address.to_canonical().is_loopback() {
         // A loopback address impersonates no other machine.
         Some(format!("{address} is the API server's"))
-    } else {
+    } else if among(shown) || address.to_canonical().is_loopback() {
         None
+    } else {
+        Some(format!(
+            "the node has not shown that {address} is its own: the request came from another address. To confirm it, \
+             annotate the Node with {CONFIRMED_ADDRESSES}={address}"
+        ))
     }
 }
 
@@ -143,7 +168,8 @@ mod tests {
         };
         let check = |names: &[&str], addresses: &[&str], expected: Option<&str>| {
             let asked = asked("system:node:n1", names, addresses);
-            let found = rejection(&asked, "n1", &own, &reserved);
+            let shown = ["10.0.0.1", "10.0.0.9", "fd00::1"].map(|text| text.parse().unwrap());
+            let found = rejection(&asked, "n1", &own, &shown, &reserved);
             assert_eq!(found.as_deref(), expected, "{names:?} {addresses:?}");
         };
         check(&["n1", "N1.lan"], &["10.0.0.1", "fd00::1"], None);
@@ -180,7 +206,31 @@ mod tests {
         let own = Names::default();
         for node in ["kubernetes", "kubernetes.default.svc"] {
             let asked = asked("system:node:kubernetes", &[node], &[]);
-            assert!(rejection(&asked, node, &own, &reserved).is_some(), "{node}");
+            assert!(
+                rejection(&asked, node, &own, &[], &reserved).is_some(),
+                "{node}"
+            );
         }
+    }
+
+    #[test]
+    fn an_address_must_be_shown() {
+        let own = Names {
+            addresses: addresses_in("10.0.0.1, 10.0.0.2,::1"),
+            ..Names::default()
+        };
+        let check = |address: &str, shown: &str, approved: bool| {
+            let asked = asked("system:node:n1", &["n1"], &[address]);
+            let shown = addresses_in(shown);
+            let found = rejection(&asked, "n1", &own, &shown, &Names::default());
+            assert_eq!(found.is_none(), approved, "{address} {shown:?} {found:?}");
+        };
+        check("10.0.0.1", "10.0.0.1", true);
+        check("10.0.0.1", "::ffff:10.0.0.1", true);
+        // Another node's, though its own Node object claims it.
+        check("10.0.0.2", "10.0.0.1", false);
+        check("10.0.0.2", "10.0.0.1,10.0.0.2", true);
+        check("10.0.0.2", "nonsense,", false);
+        check("::1", "", true);
     }
 }

@@ -51,6 +51,7 @@ pub(super) fn page() -> String {
                 kennel_node::runtime::METRICS,
                 kennel_node::pressure::METRICS,
                 kennel_node::manifests::METRICS,
+                kennel_node::agent::identity::expiration::METRICS,
             ],
         ),
     ];

@@ -3,6 +3,7 @@
 mod agent;
 mod backup;
 mod bench;
+mod certs;
 mod controller;
 mod dns;
 pub(crate) mod doctor;
@@ -34,6 +35,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Agent(args) if args.cleanup => return Ok(reset::run_agent(*args).await),
             Verb::Agent(args) => agent::run(*args).await,
             Verb::Token(args) => token::run(args).await,
+            Verb::Certs(args) => certs::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
             Verb::Dns(args) => dns::run(args).await,
             Verb::Bench(args) => bench::run(args).await,

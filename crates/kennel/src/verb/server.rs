@@ -41,6 +41,7 @@ pub(super) fn config(args: ServerArgs) -> Config {
     Config {
         audit: audit(&args.audit, &data_dir),
         encryption_key_file: args.encryption_key_file,
+        clock: kennel_server::pki::Clock::default(),
         data_dir,
         listen: args.listen,
         tls_san: args.tls_san,

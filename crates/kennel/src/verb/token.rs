@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use kennel_client::clock;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Writer};
+use kennel_core::certificates::joining::{TokenLimits, keys};
 use kennel_node::agent::identity::join;
 use kennel_node::agent::{ApiAddress, machine};
 use kube::Config;
@@ -26,19 +27,27 @@ const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
 pub(crate) async fn run(args: TokenArgs) -> anyhow::Result<()> {
-    let kubeconfig = args.kubeconfig.clone();
-    let kubeconfig = kubeconfig.unwrap_or_else(|| args.data_dir.join("admin.kubeconfig"));
-    let config = cluster::config(Some(&kubeconfig))
-        .await
-        .context("set --data-dir to the server's, or --kubeconfig to an administrator's")?;
+    let config = args.admin.config().await?;
     let client = cluster::client_of(config.clone())?;
     let writer = Writer::new(client, Fence::open());
     let text = match args.verb {
         TokenVerb::Create {
             ttl,
+            uses,
+            node,
+            replace,
             server,
             description,
-        } => create(&writer, &config, ttl, server, &description).await?,
+        } => {
+            let token = NewToken {
+                ttl,
+                uses,
+                node,
+                replace,
+                description,
+            };
+            create(&writer, &config, token, server).await?
+        }
         TokenVerb::List => list(&writer).await?,
         TokenVerb::Delete { token } => delete(&writer, &token).await?,
     };
@@ -46,12 +55,22 @@ pub(crate) async fn run(args: TokenArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A token to create.
+#[derive(Default)]
+struct NewToken {
+    /// Zero: it never expires.
+    ttl: Duration,
+    uses: u32,
+    node: Option<String>,
+    replace: bool,
+    description: String,
+}
+
 async fn create(
     writer: &Writer,
     config: &Config,
-    ttl: Duration,
+    token: NewToken,
     server: Option<String>,
-    description: &str,
 ) -> anyhow::Result<String> {
     let hash = ca_hash(config)?;
     let server = match server {
@@ -59,24 +78,32 @@ async fn create(
         None => reachable_url(&config.cluster_url.to_string()).await,
     };
     let (id, secret) = (random_text(6)?, random_text(16)?);
-    let object = secret_object(&id, &secret, ttl, description);
+    let object = secret_object(&id, &secret, &token);
     let call = Call::create(SECRETS, object.to_string());
     let created = writer.send(&call).await;
     created.context("cannot create the token")?;
+    let name = token.node.map(|node| format!(" --node-name {node}"));
+    let name = name.unwrap_or_default();
     Ok(format!(
-        "kennel agent --server {server} --token {id}.{secret} --ca-hash {hash}\n"
+        "KENNEL_TOKEN={id}.{secret} kennel agent --server {server} --ca-hash {hash}{name}\n"
     ))
 }
 
-fn secret_object(id: &str, secret: &str, ttl: Duration, description: &str) -> Value {
+fn secret_object(id: &str, secret: &str, token: &NewToken) -> Value {
+    let ttl = token.ttl;
     let mut data = json!({
         "token-id": id,
         "token-secret": secret,
         "usage-bootstrap-authentication": "true",
         "auth-extra-groups": "system:bootstrappers:kennel",
+        (keys::USES): token.uses.to_string(),
     });
-    if !description.is_empty() {
-        data["description"] = description.into();
+    if let Some(node) = &token.node {
+        data[keys::NODE] = node.as_str().into();
+        data[keys::REPLACE] = token.replace.to_string().into();
+    }
+    if !token.description.is_empty() {
+        data["description"] = token.description.as_str().into();
     }
     if !ttl.is_zero() {
         let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
@@ -144,7 +171,10 @@ async fn list(writer: &Writer) -> anyhow::Result<String> {
     );
     let found = writer.send(&Call::get(path)).await;
     let found = found.context("cannot list tokens")?.tree()?;
-    let mut text = format!("{:<8} {:<22} {}\n", "ID", "EXPIRES", "DESCRIPTION");
+    let mut text = format!(
+        "{:<8} {:<22} {:<6} {:<20} {}\n",
+        "ID", "EXPIRES", "USES", "NODES", "DESCRIPTION"
+    );
     for secret in found["items"].as_array().into_iter().flatten() {
         let field = |key: &str| {
             let bytes = STANDARD.decode(secret["data"][key].as_str().unwrap_or_default());
@@ -155,10 +185,30 @@ async fn list(writer: &Writer) -> anyhow::Result<String> {
             time => time,
         };
         let (id, description) = (field("token-id"), field("description"));
-        let line = format!("{id:<8} {expires:<22} {description}");
+        let limits = TokenLimits::read(|key| Some(field(key)));
+        let (uses, nodes) = (uses(&limits), nodes(&limits));
+        let line = format!("{id:<8} {expires:<22} {uses:<6} {nodes:<20} {description}");
         writeln!(text, "{}", line.trim_end())?;
     }
     Ok(text)
+}
+
+/// How often the token can still be used.
+fn uses(limits: &TokenLimits) -> String {
+    match limits.uses_left() {
+        Some(left) => left.to_string(),
+        None => "any".to_owned(),
+    }
+}
+
+/// The nodes that were made with the token.
+fn nodes(limits: &TokenLimits) -> String {
+    let nodes: Vec<&str> = limits.nodes().collect();
+    if nodes.is_empty() {
+        "<none>".to_owned()
+    } else {
+        nodes.join(",")
+    }
 }
 
 async fn delete(writer: &Writer, token: &str) -> anyhow::Result<String> {
@@ -187,7 +237,11 @@ mod tests {
     #[test]
     fn a_token_without_ttl_has_no_expiration() {
         let check = |seconds: u64, expires: bool| {
-            let object = secret_object("id", "secret", Duration::from_secs(seconds), "");
+            let token = NewToken {
+                ttl: Duration::from_secs(seconds),
+                ..NewToken::default()
+            };
+            let object = secret_object("id", "secret", &token);
             let data = &object["stringData"];
             assert_eq!(data["expiration"].is_string(), expires, "{seconds}");
             assert!(data["description"].is_null());

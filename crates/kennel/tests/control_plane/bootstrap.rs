@@ -119,6 +119,25 @@ impl Cluster {
         self.holder(request, &wanted)
     }
 
+    /// The condition of a request that is denied.
+    fn denial(&self, name: &str) -> Value {
+        eventually(Deadline::seconds(30), || {
+            let request = self.request(name);
+            let condition = request["status"]["conditions"][0].clone();
+            let denied = condition["type"] == "Denied";
+            denied.then_some(condition).ok_or(request)
+        })
+    }
+
+    /// Sets limits of the token.
+    fn limit(&self, limits: &Value) {
+        let path = "/api/v1/namespaces/kube-system/secrets/bootstrap-token-abcdef";
+        let mut token = self.admin.ask("GET", path, b"").json();
+        token["stringData"] = limits.clone();
+        let changed = self.admin.ask("PUT", path, token.to_string().as_bytes());
+        assert_eq!(changed.code, 200, "{}", changed.text());
+    }
+
     /// Waits until the approver has seen these requests and left them alone.
     fn left_alone(&self, names: &[&str]) {
         for name in names {
@@ -166,10 +185,11 @@ fn a_machine_with_a_token_becomes_a_node_and_stays_one() {
     let conditions = cluster.request("renew")["status"]["conditions"].clone();
     assert_eq!(conditions[0]["message"], message);
     // And one to serve with, as soon as it has said where it is.
-    let serving = serving_for("system:node:n1", &["n1", "10.0.0.1"]);
+    let serving = serving_for("system:node:n1", &["n1", "127.0.0.1"]);
     made(&renewed.ask("POST", REQUESTS, &serving.request("serve")));
     let object = json!({"metadata": {"name": "n1"}, "status": {"addresses": [
-        {"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "n1"}]}});
+        {"type": "InternalIP", "address": "127.0.0.1"}, {"type": "InternalIP", "address": "10.0.0.1"},
+        {"type": "Hostname", "address": "n1"}]}});
     let body = object.to_string();
     made(&renewed.ask("POST", "/api/v1/nodes", body.as_bytes()));
     assert!(
@@ -177,6 +197,84 @@ fn a_machine_with_a_token_becomes_a_node_and_stays_one() {
             .certificate("serve")
             .starts_with("-----BEGIN CERTIFICATE-----")
     );
+    // Not for an address that it only claims, until an administrator confirms it.
+    let elsewhere = serving_for("system:node:n1", &["n1", "10.0.0.1"]);
+    made(&renewed.ask("POST", REQUESTS, &elsewhere.request("elsewhere")));
+    cluster.left_alone(&["elsewhere"]);
+    let log = cluster.kennel.log();
+    assert!(
+        log.contains("has not shown that 10.0.0.1 is its own"),
+        "{log}"
+    );
+    let mut node = cluster.admin.ask("GET", "/api/v1/nodes/n1", b"").json();
+    node["metadata"]["annotations"]["kennel.dev/confirmed-addresses"] = "10.0.0.1".into();
+    let body = node.to_string();
+    let confirmed = cluster
+        .admin
+        .ask("PUT", "/api/v1/nodes/n1", body.as_bytes());
+    assert_eq!(confirmed.code, 200, "{}", confirmed.text());
+    cluster.certificate("elsewhere");
+}
+
+#[test]
+fn a_token_becomes_no_node_that_exists() {
+    let cluster = cluster();
+    let node = cluster.node("join", "system:node:n1");
+    made(&node.ask("POST", "/api/v1/nodes", br#"{"metadata": {"name": "n1"}}"#));
+    cluster.with_token("again", &client_for("system:node:n1"));
+    let denied = cluster.denial("again");
+    assert_eq!(denied["reason"], "TokenNotAllowed");
+    let message = denied["message"].as_str().unwrap();
+    assert!(message.starts_with("node n1 exists"), "{message}");
+    // The node itself may renew its certificate, and a token may make another node.
+    let again = client_for("system:node:n1");
+    made(&node.ask("POST", REQUESTS, &again.request("renew")));
+    cluster.certificate("renew");
+    cluster.node("another", "system:node:n2");
+    // A token for that purpose replaces it, once, and ends the certificates of the other machine.
+    cluster.limit(&json!({"node": "n1", "replace": "true", "uses": "1"}));
+    let replacing = client_for("system:node:n1");
+    cluster.with_token("replace", &replacing);
+    let replacement = cluster.holder("replace", &replacing);
+    assert_eq!(who(&replacement)["username"], "system:node:n1");
+    let refused = node.ask("GET", "/api/v1/nodes/n1", b"");
+    assert_eq!(refused.code, 401, "{}", refused.text());
+    cluster.with_token("twice", &client_for("system:node:n1"));
+    cluster.denial("twice");
+    assert_eq!(who(&replacement)["username"], "system:node:n1");
+    cluster.with_token("other", &client_for("system:node:n3"));
+    let denied = cluster.denial("other");
+    assert_eq!(denied["message"], "the token is for node n1 only");
+}
+
+#[test]
+fn the_uses_of_a_token_are_counted_when_they_come_at_once() {
+    let cluster = cluster();
+    cluster.limit(&json!({"uses": "3"}));
+    let names: Vec<(String, Wanted)> = (0..8)
+        .map(|number| {
+            let user: &'static str = Box::leak(format!("system:node:m{number}").into_boxed_str());
+            (format!("join-{number}"), client_for(user))
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for (name, wanted) in &names {
+            scope.spawn(|| cluster.with_token(name, wanted));
+        }
+    });
+    let decided = eventually(Deadline::seconds(60), || {
+        let kinds = names.iter().map(|(name, _)| {
+            let request = cluster.request(name);
+            request["status"]["conditions"][0]["type"]
+                .as_str()
+                .map(str::to_owned)
+        });
+        kinds
+            .collect::<Option<Vec<String>>>()
+            .ok_or("not all are decided")
+    });
+    let approved = decided.iter().filter(|kind| *kind == "Approved").count();
+    assert_eq!(approved, 3, "{decided:?}");
 }
 
 #[test]
@@ -184,7 +282,7 @@ fn nobody_gets_more_than_is_theirs() {
     let cluster = cluster();
     let node = cluster.node("join", "system:node:n1");
     let body = json!({"metadata": {"name": "n1"}, "status": {"addresses": [
-        {"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "n1"}]}});
+        {"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": "n1"}]}});
     made(&node.ask("POST", "/api/v1/nodes", body.to_string().as_bytes()));
     let names = |names: &[&str]| serving_for("system:node:n1", names).names;
     let with_token = [

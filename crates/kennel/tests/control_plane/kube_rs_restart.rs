@@ -67,6 +67,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         encryption_key_file: None,
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,
         backups: None,
+        clock: kennel_server::pki::Clock::default(),
     };
     Server::start(config).await.expect("the server starts")
 }

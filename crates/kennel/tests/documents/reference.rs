@@ -104,13 +104,8 @@ struct Cluster {
 impl Cluster {
     fn start() -> Self {
         let kennel = Kennel::start(BINARY, &["up", "--nodes", "0", "--simulate", "2"]);
-        let token = Command::new(BINARY)
-            .args(["token", "create", "--data-dir"])
-            .arg(kennel.data_dir())
-            .output()
-            .unwrap();
-        let line = String::from_utf8(token.stdout).unwrap();
-        let invitation = line.split_whitespace().skip(2);
+        let server = ["--server".to_owned(), kennel.url().to_owned()];
+        let invitation = server.into_iter().chain(kennel.join_flags());
         // How full the disk of the tests' machine is must not matter.
         let own = [
             "--runtime=process",
@@ -121,7 +116,7 @@ impl Cluster {
         let plan = AgentPlan {
             binary: BINARY.into(),
             node: "here".to_owned(),
-            arguments: invitation.chain(own).map(str::to_owned).collect(),
+            arguments: invitation.chain(own.map(str::to_owned)).collect(),
         };
         Self {
             admin: Access::admin(kennel.address(), &kennel.data_dir()),

@@ -14,6 +14,8 @@ use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+/// The first word of the line of `kennel token create`.
+const TOKEN: &str = "KENNEL_TOKEN=";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
 /// A cluster without nodes.
@@ -45,10 +47,16 @@ impl Cluster {
 
     /// What is to be run on a machine, without the program's name.
     fn invitation(&self) -> Vec<String> {
-        let line = self.token(&["create"]);
-        let mut words = line.split_whitespace().map(str::to_owned);
-        assert_eq!(words.next().as_deref(), Some("kennel"), "{line}");
-        words.collect()
+        self.invitation_with(&[])
+    }
+
+    fn invitation_with(&self, flags: &[&str]) -> Vec<String> {
+        let line = self.token(&[&["create"], flags].concat());
+        // All users can read the command line of a process.
+        assert!(!line.contains("--token"), "{line}");
+        let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(words.remove(1), "kennel", "{line}");
+        words
     }
 
     fn get(&self, path: &str) -> Value {
@@ -95,7 +103,10 @@ impl Machine {
     fn command<S: AsRef<str>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(BINARY);
         for argument in arguments {
-            command.arg(argument.as_ref());
+            match argument.as_ref().strip_prefix(TOKEN) {
+                Some(token) => command.env("KENNEL_TOKEN", token),
+                None => command.arg(argument.as_ref()),
+            };
         }
         command
             .args(["--runtime=simulated", "--listen=127.0.0.1:0"])
@@ -145,6 +156,16 @@ impl Machine {
             let log = self.log();
             log.contains(words).then_some(()).ok_or(log)
         });
+    }
+
+    /// Takes the certificates of another machine.
+    fn copy_identity(&self, from: &Self) {
+        let (from, to) = (from.data().join("pki"), self.data().join("pki"));
+        fs::create_dir_all(&to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
     }
 
     /// An agent that must not start; says why not.
@@ -243,13 +264,11 @@ fn who_does_not_join_is_told_why() {
         &["the certificate authority of the server", hash, &wrong],
     );
     check(&line[..at("--ca-hash") - 1], &["--ca-hash is missing"]);
-    let stranger = "abcxyz.0123456789abcdef";
-    check(
-        &with("--token", stranger),
-        &["abcxyz", "kennel token create"],
-    );
+    let mut stranger = line.clone();
+    stranger[0] = format!("{TOKEN}abcxyz.0123456789abcdef");
+    check(&stranger, &["abcxyz", "kennel token create"]);
     // A token that is deleted is good for nobody.
-    let token = line[at("--token")].clone();
+    let token = line[0].strip_prefix(TOKEN).unwrap().to_owned();
     let id = token.split('.').next().unwrap();
     let shown = cluster.token(&["list"]);
     assert!(shown.contains(id) && !shown.contains(&token), "{shown}");
@@ -315,7 +334,9 @@ fn one_agent_speaks_for_a_node() {
     // In the same directory, and in another one of the same machine.
     let heard = first.refused(&line, "n1");
     assert!(heard.contains("another agent, process"), "{heard}");
-    let heard = second.refused(&line, "n1");
+    // With the same certificate; a token alone does not make it an existing node.
+    second.copy_identity(&first);
+    let heard = second.refused(&["agent"], "n1");
     assert!(heard.contains("is already node n1"), "{heard}");
     first.kill();
     // On another machine: its lease is fresh.
@@ -331,7 +352,7 @@ fn one_agent_speaks_for_a_node() {
     };
     let lease = cluster.get(&path);
     holder(lease["spec"]["renewTime"].as_str().unwrap());
-    let heard = second.refused(&line, "n1");
+    let heard = second.refused(&["agent"], "n1");
     assert!(
         heard.contains("an agent on another machine is already node n1"),
         "{heard}"
@@ -445,6 +466,110 @@ fn a_certificate_is_replaced_before_it_ends_and_nobody_notices() {
     fs::write(&file, &short).unwrap();
     let heard = machine.refused(&["agent"], "n2");
     assert!(heard.contains("belongs to system:node:n1"), "{heard}");
+    fs::write(&file, certificate(&cluster, "n1", -60, -1)).unwrap();
+    let heard = machine.refused(&line, "n1");
+    assert!(heard.contains("node n1 exists"), "{heard}");
+    let line = cluster.invitation_with(&["--node", "n1", "--replace"]);
     machine.start(&line, "n1");
     cluster.renews("n1");
+}
+
+#[test]
+fn a_token_makes_one_new_node_and_a_deleted_node_needs_another_token() {
+    let cluster = cluster(&[]);
+    let line = cluster.invitation();
+    let (mut first, second) = (Machine::new(), Machine::new());
+    first.start(&line, "n1");
+    cluster.is_ready("n1");
+    let heard = second.refused(&line, "n1");
+    assert!(
+        heard.contains("was denied: node n1 exists") && heard.contains("--replace"),
+        "{heard}"
+    );
+    let heard = second.refused(&line, "n2");
+    assert!(heard.contains("the token has been used once"), "{heard}");
+    let shown = cluster.token(&["list"]);
+    let words: Vec<&str> = shown.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(words[2..4], ["0", "n1"], "{shown}");
+    // Deleted, it is a node no more: not with its certificate, but with another token, from a file.
+    let deleted = cluster.admin.ask("DELETE", "/api/v1/nodes/n1", b"");
+    assert_eq!(deleted.code, 200, "{}", deleted.text());
+    first.says("was deleted from the API");
+    first.kill();
+    let heard = first.refused(&["agent"], "n1");
+    assert!(
+        heard.contains("the server rejects the certificate of node n1"),
+        "{heard}"
+    );
+    assert_eq!(cluster.get("/api/v1/nodes")["items"], json!([]));
+    let mut line = cluster.invitation();
+    let file = first.dir.path().join("token");
+    fs::write(
+        &file,
+        format!("{}\n", line.remove(0).strip_prefix(TOKEN).unwrap()),
+    )
+    .unwrap();
+    line.push(format!("--token-file={}", file.display()));
+    first.start(&line, "n1");
+    cluster.is_ready("n1");
+}
+
+#[test]
+fn agents_follow_a_new_certificate_authority() {
+    let cluster = cluster(&[]);
+    let line = cluster.invitation();
+    let mut machine = Machine::new();
+    machine.start(&line, "n1");
+    cluster.is_ready("n1");
+    machine.says("got a new serving certificate");
+    machine.kill();
+    let pki = machine.data().join("pki");
+    let read = |name: &str| fs::read_to_string(pki.join(name)).unwrap();
+    let (client, serving) = (read("client.pem"), read("serving.pem"));
+    let rotated = cluster
+        .admin
+        .ask("POST", "/kennel.dev/certificates/rotate-ca", b"{}");
+    assert_eq!(rotated.code, 200, "{}", rotated.text());
+    // It trusts only the old one at its start, and has new certificates of the new one soon.
+    machine.start(&["agent"], "n1");
+    machine.says("the certificate authorities of the cluster have changed");
+    eventually(Deadline::seconds(60), || {
+        let are_new = read("client.pem") != client && read("serving.pem") != serving;
+        are_new.then_some(()).ok_or("still the old ones")
+    });
+    let admin = Access::admin(cluster.kennel.address(), &cluster.kennel.data_dir());
+    let retired = admin.ask("POST", "/kennel.dev/certificates/retire-ca", b"{}");
+    assert_eq!(retired.code, 200, "{}", retired.text());
+    // Without the old one, and with the old line, whose hash is that of the old one.
+    let renewed =
+        || admin.ask("GET", &format!("{LEASES}/n1"), b"").json()["spec"]["renewTime"].clone();
+    let before = renewed();
+    machine.kill();
+    machine.start(&line, "n1");
+    eventually(Deadline::seconds(60), || {
+        let now = renewed();
+        (now.is_string() && now != before).then_some(()).ok_or(now)
+    });
+}
+
+#[test]
+fn a_node_serves_for_an_address_when_an_administrator_has_confirmed_it() {
+    let cluster = cluster(&[]);
+    let mut machine = Machine::new();
+    let mut line = cluster.invitation();
+    // Not where its requests come from, as behind NAT.
+    line.push("--node-ip=192.0.2.7".to_owned());
+    machine.start(&line, "n1");
+    machine.says("serving with a certificate for the node's name alone");
+    let mut node = cluster.get("/api/v1/nodes/n1");
+    node["metadata"]["annotations"]["kennel.dev/confirmed-addresses"] = "192.0.2.7".into();
+    eventually(Deadline::seconds(30), || {
+        let version = cluster.get("/api/v1/nodes/n1")["metadata"]["resourceVersion"].clone();
+        node["metadata"]["resourceVersion"] = version;
+        let reply = cluster
+            .admin
+            .ask("PUT", "/api/v1/nodes/n1", node.to_string().as_bytes());
+        (reply.code == 200).then_some(()).ok_or(reply.text())
+    });
+    machine.says("got a new serving certificate");
 }

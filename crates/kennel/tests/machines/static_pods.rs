@@ -30,13 +30,10 @@ impl Node {
             agent: None,
         };
         fs::create_dir(node.manifests()).unwrap();
-        let token = Command::new(BINARY)
-            .args(["token", "create", "--data-dir"])
-            .arg(node.kennel.data_dir())
-            .output()
-            .unwrap();
-        let line = String::from_utf8(token.stdout).unwrap();
-        node.begin(line.split_whitespace().skip(1));
+        let url = node.kennel.url().to_owned();
+        let flags = node.kennel.join_flags();
+        let joining = flags.iter().map(String::as_str);
+        node.begin(["agent", "--server", &url].into_iter().chain(joining));
         node
     }
 

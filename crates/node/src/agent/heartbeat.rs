@@ -150,7 +150,8 @@ impl Heartbeat {
                 if self.node.borrow()["metadata"]["uid"] == *id.uid {
                     let name = self.name();
                     tracing::warn!(
-                        "node {name} was deleted from the API; restart the agent to register it again"
+                        "node {name} was deleted from the API, which ends its certificate; to join again, start the agent with a \
+                         new token"
                     );
                     let mut object = (**self.node.borrow()).clone();
                     object["metadata"]["uid"] = Value::Null;

@@ -22,7 +22,7 @@ use kennel_client::write::Writer;
 use kennel_core::pod::eviction::{Pressures, Signal, Threshold};
 use kube::Client;
 use kube::client::Body;
-use rustls::pki_types::CertificateDer;
+use rustls::ServerConfig;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -32,7 +32,7 @@ use tokio_util::task::TaskTracker;
 use super::heartbeat::Heartbeat;
 use super::identity::join::SERVING_FILE;
 use super::identity::rotate::Certifier;
-use super::identity::{CertificateResolver, IdentityError};
+use super::identity::{Authorities, CertificateResolver, Expirations, IdentityError, authorities};
 use super::lease::{Claim, Holder, Lease, LeaseError};
 use super::machine::Machine;
 use super::node;
@@ -72,7 +72,11 @@ pub struct Start {
 pub struct Cluster {
     pub client: Client,
     /// The authorities of client certificates at the kubelet API.
-    pub authorities: Vec<CertificateDer<'static>>,
+    pub authorities: Authorities,
+    /// Whether the first of them signs the node's certificates. Those of another Kubernetes may not.
+    pub authorities_sign: bool,
+    /// When the node's certificates end.
+    pub expirations: Arc<Expirations>,
     /// Issues the serving certificate.
     pub certifier: Arc<dyn Certifier>,
     /// The API server's URL if it runs in another process, so that the node requests no certificate for its addresses.
@@ -82,9 +86,21 @@ pub struct Cluster {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
-    Lease(#[from] LeaseError),
+    Lease(LeaseError),
     #[error(transparent)]
     Identity(#[from] IdentityError),
+}
+
+impl From<LeaseError> for StartError {
+    /// The request for the Lease is the first one with the node's certificate.
+    fn from(error: LeaseError) -> Self {
+        match error {
+            LeaseError::Failed { node, failure } if failure.is(401) => {
+                Self::Identity(IdentityError::Rejected { node })
+            }
+            other => Self::Lease(other),
+        }
+    }
 }
 
 /// Runs a node until `stop`.
@@ -201,6 +217,7 @@ impl Agent {
         self.run_manifests(Some(recorder.clone()), Some(mirror.static_pods));
         self.run_eviction(Some(recorder.clone()));
         self.serve_kubelet_api(start.listener, &cluster)?;
+        self.warn_of_expirations(&cluster, recorder.clone());
         notify(start.started);
         if !claimed {
             let claimed = claim_when_reachable(&lease);
@@ -271,7 +288,7 @@ impl Agent {
         let Some(listener) = listener else {
             return Ok(());
         };
-        let tls = Arc::clone(&self.resolver).server_config(&cluster.authorities)?;
+        let tls = self.kubelet_api_tls(cluster.authorities.clone())?;
         let context = ServerContext {
             runtime: Arc::clone(&self.runtime),
             pod_cache: Arc::clone(&self.cache),
@@ -281,6 +298,7 @@ impl Agent {
                 Arc::clone(&self.static_pod_metrics) as Arc<dyn Observed>,
                 Arc::clone(&self.eviction_metrics) as Arc<dyn Observed>,
                 Arc::clone(&self.runtime_metrics) as Arc<dyn Observed>,
+                Arc::clone(&cluster.expirations) as Arc<dyn Observed>,
             ],
         };
         self.tasks.spawn(kubelet_api::serve(
@@ -290,6 +308,40 @@ impl Agent {
             self.stop.clone(),
         ));
         Ok(())
+    }
+
+    /// The TLS configuration of the kubelet API, which follows the authorities.
+    fn kubelet_api_tls(
+        &self,
+        mut authorities: Authorities,
+    ) -> Result<watch::Receiver<Arc<ServerConfig>>, StartError> {
+        let resolver = Arc::clone(&self.resolver);
+        let current = authorities::parse(&authorities.borrow_and_update())?;
+        let (sender, receiver) = watch::channel(resolver.server_config(&current)?);
+        let stop = self.stop.clone();
+        let follow = async move {
+            loop {
+                authorities::changed(&mut authorities).await;
+                let parsed = authorities::parse(&authorities.borrow_and_update());
+                match parsed.and_then(|new| resolver.server_config(&new)) {
+                    Ok(config) => drop(sender.send_replace(config)),
+                    Err(error) => tracing::warn!("{error}"),
+                }
+            }
+        };
+        self.tasks
+            .spawn(async move { stop.run_until_cancelled(follow).await });
+        Ok(receiver)
+    }
+
+    /// Warns of certificates that end soon.
+    fn warn_of_expirations(&self, cluster: &Cluster, recorder: Recorder) {
+        let expirations = Arc::clone(&cluster.expirations);
+        let (name, stop) = (self.settings.node_name.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            let warn = expirations.warn(&name, &recorder);
+            stop.run_until_cancelled(warn).await
+        });
     }
 
     fn run_manifests(&self, events: Option<Recorder>, mirror: Option<mpsc::Sender<PodUpdate>>) {
@@ -394,6 +446,8 @@ impl Agent {
             addresses: settings.addresses.clone(),
             file: settings.paths.data.join("pki").join(SERVING_FILE),
             authorities: cluster.authorities.clone(),
+            authorities_sign: cluster.authorities_sign,
+            expirations: Arc::clone(&cluster.expirations),
             certifier: Arc::clone(&cluster.certifier),
             server: cluster.server.clone(),
             resolver: Arc::clone(&self.resolver),

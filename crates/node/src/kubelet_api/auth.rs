@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request, StatusCode};
-use kennel_types::Verb;
+use kennel_core::certificates::revocation::{self, ISSUED_AT};
+use kennel_types::{Timestamp, Verb};
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -30,6 +31,9 @@ pub(super) struct User {
     pub(super) name: String,
     pub(super) uid: String,
     pub(super) groups: Vec<String>,
+    /// When the user's client certificate was issued, in seconds since the epoch: the API server knows which are
+    /// revoked. None for tokens.
+    pub(super) issued_at: Option<i64>,
 }
 
 /// Why a review got no answer.
@@ -137,6 +141,8 @@ impl Auth {
         if let Some(cached) = self.access.get(&key) {
             return Ok(cached);
         }
+        let issued_at = user.issued_at.map(|seconds| vec![seconds.to_string()]);
+        let extra = issued_at.map_or(json!({}), |issued_at| json!({ISSUED_AT: issued_at}));
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -144,6 +150,7 @@ impl Auth {
                 "user": user.name,
                 "uid": user.uid,
                 "groups": user.groups,
+                "extra": extra,
                 "resourceAttributes": {
                     "verb": verb.as_str(),
                     "version": "v1",
@@ -201,6 +208,7 @@ fn authenticated_user(status: &Value) -> Option<User> {
             .unwrap_or_default()
             .to_owned(),
         groups: groups.collect(),
+        issued_at: None,
     })
 }
 
@@ -217,10 +225,13 @@ pub(super) fn certificate_user(certificates: Option<&[CertificateDer<'_>]>) -> O
         .iter_organization()
         .filter_map(|name| name.as_str().ok());
     let groups = groups.chain(["system:authenticated"]).map(str::to_owned);
+    let not_before = parsed.validity().not_before.timestamp();
+    let issued_at = revocation::issued_at(Timestamp::from_secs(not_before));
     (!name.is_empty()).then(|| User {
         name: name.to_owned(),
         uid: String::new(),
         groups: groups.collect(),
+        issued_at: Some(issued_at.as_secs()),
     })
 }
 

@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use kennel_client::metrics::Observed;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -49,17 +49,17 @@ pub struct ServerContext {
     pub metrics: Vec<Arc<dyn Observed>>,
 }
 
-/// Serves until `stop` is cancelled. `tls` must verify client certificates; it may rotate its own.
+/// Serves until `stop` is cancelled. `tls` must verify client certificates; new connections use the newest.
 pub async fn serve(
     listener: TcpListener,
-    tls: Arc<rustls::ServerConfig>,
+    tls: watch::Receiver<Arc<rustls::ServerConfig>>,
     context: ServerContext,
     stop: CancellationToken,
 ) {
     let shared = Arc::new(Shared {
         auth: Auth::new(context.client.clone(), &context.settings.node_name),
         handlers: Handlers::new(context, stop.clone()),
-        tls: TlsAcceptor::from(tls),
+        tls,
         stop: stop.clone(),
     });
     let connections = TaskTracker::new();
@@ -79,7 +79,7 @@ pub async fn serve(
 struct Shared {
     auth: Auth,
     handlers: Handlers,
-    tls: TlsAcceptor,
+    tls: watch::Receiver<Arc<rustls::ServerConfig>>,
     stop: CancellationToken,
 }
 
@@ -107,7 +107,8 @@ async fn accept_all(listener: &TcpListener, shared: &Arc<Shared>, connections: &
 
 async fn serve_connection(socket: TcpStream, shared: Arc<Shared>) {
     set_socket_options(&socket);
-    let handshake = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, shared.tls.accept(socket));
+    let acceptor = TlsAcceptor::from(Arc::clone(&shared.tls.borrow()));
+    let handshake = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(socket));
     let stream = match handshake.await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),

@@ -59,6 +59,11 @@ pub(crate) trait Admission: Sync {
         Ok(())
     }
 
+    /// The user whose client certificates end when an object of this name is removed.
+    fn revoked_user(&self, _name: &str) -> Option<String> {
+        None
+    }
+
     /// Checks a deletion.
     fn delete(&self, _row: &'static Resource, _stored: &Stored) -> Result<()> {
         Ok(())

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use kennel_core::certificates::NODE_USER;
 use kennel_core::daemonset::NodeView;
 use kennel_core::daemonset::fit::Rules;
 use kennel_core::daemonset::required;
@@ -29,6 +30,11 @@ impl Admission for NodeAdmission {
             super::append(&mut node["spec"]["taints"], json!(required::taint()));
         }
         Ok(())
+    }
+
+    /// A machine whose Node was deleted must join again.
+    fn revoked_user(&self, name: &str) -> Option<String> {
+        Some(format!("{NODE_USER}{name}"))
     }
 }
 

@@ -20,20 +20,23 @@ mod token_cache;
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
+use kennel_core::certificates::serving::SOURCE_ADDRESS;
 use kennel_store::Store;
 
+use crate::authorize::node::node_of;
+use crate::certificates::Certificates;
 use crate::object::Head;
 use crate::pki::keys::TokenKeys;
 use crate::pki::token::ISSUER;
-use crate::request::{Caller, Shown, User};
+use crate::request::{Caller, ClientCertificate, Shown, User};
+use crate::revocation;
 use crate::status::{ApiError, Result};
 use service_account::ServiceAccounts;
 pub(crate) use static_token::{StaticTokens, TokenFileError};
 
 /// The credentials that are not stored objects.
 pub(crate) struct Credentials {
-    /// Sign and verify service-account tokens.
-    pub(crate) keys: TokenKeys,
+    pub(crate) certificates: Arc<Certificates>,
     /// Of the token file, if there is one.
     pub(crate) static_tokens: Option<StaticTokens>,
 }
@@ -63,6 +66,7 @@ impl TokenError {
 
 pub(crate) struct Authenticator {
     store: Arc<dyn Store<Head>>,
+    certificates: Arc<Certificates>,
     static_tokens: Option<StaticTokens>,
     accounts: ServiceAccounts,
 }
@@ -70,21 +74,34 @@ pub(crate) struct Authenticator {
 impl Authenticator {
     pub(crate) fn new(store: Arc<dyn Store<Head>>, credentials: Credentials) -> Self {
         Self {
-            accounts: ServiceAccounts::new(Arc::clone(&store), credentials.keys),
+            accounts: {
+                let keys = credentials.certificates.tokens.clone();
+                ServiceAccounts::new(Arc::clone(&store), keys)
+            },
+            certificates: credentials.certificates,
             static_tokens: credentials.static_tokens,
             store,
         }
     }
 
-    pub(crate) fn keys(&self) -> &TokenKeys {
+    pub(crate) fn keys(&self) -> Arc<TokenKeys> {
         self.accounts.keys()
+    }
+
+    /// Whether a certificate that was valid at the handshake is valid now.
+    fn is_valid(&self, certificate: &ClientCertificate) -> bool {
+        self.certificates.now() <= certificate.expires
+            && self.certificates.tls.trusts(certificate)
+            && !revocation::is_revoked(&*self.store, &certificate.user.name, certificate.issued)
     }
 
     pub(crate) fn user(&self, caller: &Caller, headers: &HeaderMap) -> Result<User> {
         match &caller.shown {
             Shown::Inside(user) => return Ok(User::clone(user)),
-            // A certificate may expire while its connection is open.
-            Shown::Certificate(user, ends) if now() <= *ends => return Ok(User::clone(user)),
+            // A certificate may expire or be revoked while its connection is open.
+            Shown::Certificate(certificate) if self.is_valid(certificate) => {
+                return Ok(Self::certificate_user(caller, certificate));
+            }
             _ => {}
         }
         if let Some(value) = headers.get(header::AUTHORIZATION) {
@@ -103,6 +120,16 @@ impl Authenticator {
             Shown::Nothing => Ok(User::anonymous()),
             _ => Err(ApiError::unauthorized()),
         }
+    }
+
+    /// The user of a certificate. A node's has the address that it is reached from.
+    fn certificate_user(caller: &Caller, certificate: &ClientCertificate) -> User {
+        let mut user = certificate.user.clone();
+        if let (Some(_), Some(address)) = (node_of(&user), caller.address) {
+            let address = address.ip().to_canonical().to_string();
+            user.extra.insert(SOURCE_ADDRESS.to_owned(), vec![address]);
+        }
+        user
     }
 
     /// The user of a token that is valid for one of these audiences.

@@ -9,13 +9,14 @@ use serde::Deserialize;
 use super::token_cache::{Expires, TokenCache};
 use super::{Authenticated, TokenError, lookup, now};
 use crate::authorize::rbac::cover::quoted;
+use crate::live::Live;
 use crate::object::{Head, Stored};
 use crate::pki::keys::TokenKeys;
 use crate::request::{CREDENTIAL_ID, User};
 
 pub(super) struct ServiceAccounts {
     store: Arc<dyn Store<Head>>,
-    keys: TokenKeys,
+    keys: Live<TokenKeys>,
     cache: TokenCache<TokenClaims>,
 }
 
@@ -58,7 +59,7 @@ pub(super) fn is_jwt(token: &str) -> bool {
 }
 
 impl ServiceAccounts {
-    pub(super) fn new(store: Arc<dyn Store<Head>>, keys: TokenKeys) -> Self {
+    pub(super) fn new(store: Arc<dyn Store<Head>>, keys: Live<TokenKeys>) -> Self {
         Self {
             store,
             keys,
@@ -66,8 +67,8 @@ impl ServiceAccounts {
         }
     }
 
-    pub(super) fn keys(&self) -> &TokenKeys {
-        &self.keys
+    pub(super) fn keys(&self) -> Arc<TokenKeys> {
+        self.keys.get()
     }
 
     pub(super) fn authenticate(
@@ -97,7 +98,7 @@ impl ServiceAccounts {
 
     fn read(&self, token: &str) -> Result<TokenClaims, TokenError> {
         use jsonwebtoken::errors::ErrorKind;
-        let claims = self.keys.verify(token).map_err(|error| {
+        let claims = self.keys.get().verify(token).map_err(|error| {
             TokenError::because(match error.kind() {
                 ErrorKind::ExpiredSignature => "service account token has expired",
                 ErrorKind::ImmatureSignature => "service account token is not valid yet",

@@ -94,7 +94,8 @@ fn all_namespaces(api: &Api) -> Vec<String> {
 async fn ensure_namespace_defaults(api: &Arc<Api>, namespace: &str) -> Result<()> {
     let account = json!({"metadata": {"name": "default"}});
     ensure(api, "", "serviceaccounts", Some(namespace), account).await?;
-    let map = json!({"metadata": {"name": ROOT_CA}, "data": {"ca.crt": api.settings.ca_pem}});
+    let bundle = api.settings.certificates.bundle.get();
+    let map = json!({"metadata": {"name": ROOT_CA}, "data": {"ca.crt": *bundle}});
     replace(api, "", "configmaps", namespace, map).await
 }
 
@@ -157,9 +158,7 @@ pub(crate) async fn watch_namespaces(api: Arc<Api>) {
             .filter_map(|prefix| api.store.watch(prefix, from).ok())
             .collect();
         // Events may have been missed since the last watch: check all namespaces once.
-        for namespace in all_namespaces(&api) {
-            try_namespace_defaults(&api, &namespace).await;
-        }
+        restore_namespace_defaults(&api).await;
         let Ok([mut spaces, mut accounts, mut maps]) = <[_; 3]>::try_from(watches) else {
             continue;
         };
@@ -183,6 +182,13 @@ pub(crate) async fn watch_namespaces(api: Arc<Api>) {
         if ended == WatchEnd::Closed {
             return;
         }
+    }
+}
+
+/// Restores the default objects of all namespaces, such as the CA after it has changed.
+pub(crate) async fn restore_namespace_defaults(api: &Arc<Api>) {
+    for namespace in all_namespaces(api) {
+        try_namespace_defaults(api, &namespace).await;
     }
 }
 

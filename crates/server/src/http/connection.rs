@@ -156,7 +156,7 @@ async fn handshake(
     let within = shared.timeouts.handshake;
     let accepting = async {
         let _seat = shared.api.fairness.handshake(address.ip(), within).await?;
-        let acceptor = TlsAcceptor::from(Arc::clone(&shared.tls.config));
+        let acceptor = TlsAcceptor::from(shared.tls.config());
         Some(tokio::time::timeout(within, acceptor.accept(socket)).await)
     };
     let accepted = tokio::select! {

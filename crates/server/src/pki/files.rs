@@ -31,7 +31,7 @@ pub enum PkiError {
     Mismatch { cert: PathBuf, key: PathBuf },
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> PkiError + use<> {
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> PkiError + use<> {
     let path = path.to_owned();
     |source| PkiError::File { path, source }
 }
@@ -43,6 +43,20 @@ pub fn make_dir(dir: &Path) -> Result<(), PkiError> {
         .mode(0o700)
         .create(dir)
         .map_err(at(dir))
+}
+
+/// Does nothing if the file does not exist.
+pub fn remove(path: &Path) -> Result<(), PkiError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes renames in a directory survive a power failure.
+pub fn sync_dir(dir: &Path) -> Result<(), PkiError> {
+    let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(at(dir))
 }
 
 /// `None` if the file does not exist.

@@ -5,21 +5,23 @@
 //!  pki/service-account-<id>.pub     retired; kept as long as its tokens may be valid
 //! ```
 //!
-//! The signing key is rotated at start. Only the public half of the old one is kept: its tokens stay valid,
+//! A start and a running server rotate the signing key. Only the public half of the old one is kept: its tokens stay valid,
 //! and a stolen copy of the file cannot sign any more. Removing a file invalidates all tokens of that key.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use kennel_types::Timestamp;
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData, SubjectPublicKeyInfo};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::clock::Clock;
 use super::files::{self, PkiError};
 use super::token::{Claims, ISSUER, LIFE_SECONDS_MAX};
 
@@ -50,7 +52,8 @@ struct PublicKey {
 impl TokenKeys {
     /// Opens the keys of a directory. Creates a missing signing key, and rotates one that is at least
     /// `days_max` days old.
-    pub fn open(dir: &Path, days_max: u32) -> Result<Self, PkiError> {
+    pub fn open(dir: &Path, days_max: u32, clock: &Clock) -> Result<Self, PkiError> {
+        let now = clock.now();
         let path = dir.join(SIGNING);
         let pair = match files::read(&path)? {
             None => create(&path)?,
@@ -58,14 +61,14 @@ impl TokenKeys {
                 let pair = KeyPair::from_pem(&pem).ok();
                 let usable = pair.filter(|pair| pair.algorithm() == &PKCS_ECDSA_P256_SHA256);
                 let pair = usable.ok_or_else(|| unusable(&path, "private key"))?;
-                if age(&path) >= DAY * days_max {
+                if age(&path, now) >= DAY * days_max {
                     rotate(dir, &pair)?
                 } else {
                     pair
                 }
             }
         };
-        let mut verifying = retired(dir)?;
+        let mut verifying = retired(dir, now)?;
         let signing_id = id(&pair);
         let public = PublicKey::of(&pair).ok_or_else(|| unusable(&path, "private key"))?;
         verifying.insert(signing_id.clone(), public);
@@ -96,6 +99,11 @@ impl TokenKeys {
         rules.set_issuer(&[ISSUER]);
         rules.set_required_spec_claims(&["exp", "iss", "sub", "aud"]);
         jsonwebtoken::decode(token, &key.key, &rules).map(|token| token.claims)
+    }
+
+    /// Identifies the key that signs.
+    pub fn signing_id(&self) -> &str {
+        &self.signing_id
     }
 
     pub fn key_set(&self) -> Value {
@@ -151,10 +159,10 @@ fn rotate(dir: &Path, old: &KeyPair) -> Result<KeyPair, PkiError> {
 }
 
 /// The retired keys with tokens that may still be valid. Removes the others.
-fn retired(dir: &Path) -> Result<BTreeMap<String, PublicKey>, PkiError> {
+fn retired(dir: &Path, now: Timestamp) -> Result<BTreeMap<String, PublicKey>, PkiError> {
     let mut keys = BTreeMap::new();
     for path in retired_files(dir)? {
-        if age(&path) > DAY + Duration::from_secs(LIFE_SECONDS_MAX.unsigned_abs()) {
+        if age(&path, now) > DAY + Duration::from_secs(LIFE_SECONDS_MAX.unsigned_abs()) {
             // The next start tries again.
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %error, "cannot remove a retired key");
@@ -187,10 +195,12 @@ fn retired_files(dir: &Path) -> Result<Vec<PathBuf>, PkiError> {
 }
 
 /// Time since the file was written; zero if it is unknown.
-fn age(path: &Path) -> Duration {
+fn age(path: &Path, now: Timestamp) -> Duration {
     let written = fs::metadata(path).and_then(|metadata| metadata.modified());
-    let age = written.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
-    age.unwrap_or_default()
+    let since_epoch = written.map(|at| at.duration_since(UNIX_EPOCH).unwrap_or_default());
+    since_epoch.map_or(Duration::ZERO, |since| {
+        now.saturating_since(Timestamp::EPOCH + since)
+    })
 }
 
 fn unusable(path: &Path, what: &'static str) -> PkiError {
@@ -203,6 +213,11 @@ fn unusable(path: &Path, what: &'static str) -> PkiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
+
+    fn open(dir: &Path, days_max: u32) -> Result<TokenKeys, PkiError> {
+        TokenKeys::open(dir, days_max, &Clock::default())
+    }
 
     fn claims(expires_at: i64) -> Claims<'static> {
         Claims {
@@ -234,19 +249,19 @@ mod tests {
     #[test]
     fn signed_tokens_verify() {
         let dir = tempfile::tempdir().unwrap();
-        let keys = TokenKeys::open(dir.path(), DAYS_DEFAULT).unwrap();
+        let keys = open(dir.path(), DAYS_DEFAULT).unwrap();
         let token = keys.sign(&claims(now() + 600)).unwrap();
         let said = keys.verify(&token).unwrap();
         assert_eq!(said["sub"], "system:serviceaccount:default:default");
         let other = tempfile::tempdir().unwrap();
-        let other = TokenKeys::open(other.path(), DAYS_DEFAULT).unwrap();
+        let other = open(other.path(), DAYS_DEFAULT).unwrap();
         assert!(other.verify(&token).is_err());
     }
 
     #[test]
     fn tokens_are_valid_for_a_time() {
         let dir = tempfile::tempdir().unwrap();
-        let keys = TokenKeys::open(dir.path(), DAYS_DEFAULT).unwrap();
+        let keys = open(dir.path(), DAYS_DEFAULT).unwrap();
         let check = |expires_at: i64, good: bool| {
             let token = keys.sign(&claims(expires_at)).unwrap();
             assert_eq!(keys.verify(&token).is_ok(), good, "{}", expires_at - now());
@@ -260,32 +275,32 @@ mod tests {
     #[test]
     fn an_old_key_is_rotated_and_still_verifies() {
         let dir = tempfile::tempdir().unwrap();
-        let first = TokenKeys::open(dir.path(), 90).unwrap();
+        let first = open(dir.path(), 90).unwrap();
         let token = first.sign(&claims(now() + 600)).unwrap();
-        assert_eq!(ids(&TokenKeys::open(dir.path(), 90).unwrap()), ids(&first));
+        assert_eq!(ids(&open(dir.path(), 90).unwrap()), ids(&first));
         make_older(&dir.path().join(SIGNING), DAY * 91);
-        let second = TokenKeys::open(dir.path(), 90).unwrap();
+        let second = open(dir.path(), 90).unwrap();
         assert_ne!(second.signing_id, first.signing_id);
         assert!(ids(&second).contains(&first.signing_id));
         assert!(second.verify(&token).is_ok());
         let newer = second.sign(&claims(now() + 600)).unwrap();
         assert!(first.verify(&newer).is_err());
-        assert_eq!(ids(&TokenKeys::open(dir.path(), 90).unwrap()).len(), 2);
+        assert_eq!(ids(&open(dir.path(), 90).unwrap()).len(), 2);
     }
 
     #[test]
     fn a_retired_key_is_removed_when_its_tokens_have_expired() {
         let dir = tempfile::tempdir().unwrap();
-        TokenKeys::open(dir.path(), 90).unwrap();
+        open(dir.path(), 90).unwrap();
         // Zero days: rotates at every start.
-        assert_eq!(ids(&TokenKeys::open(dir.path(), 0).unwrap()).len(), 2);
+        assert_eq!(ids(&open(dir.path(), 0).unwrap()).len(), 2);
         let [old] = &retired_files(dir.path()).unwrap()[..] else {
             panic!("one retired key");
         };
         make_older(old, DAY * 365);
-        assert_eq!(ids(&TokenKeys::open(dir.path(), 90).unwrap()).len(), 2);
+        assert_eq!(ids(&open(dir.path(), 90).unwrap()).len(), 2);
         make_older(old, DAY * 367);
-        assert_eq!(ids(&TokenKeys::open(dir.path(), 90).unwrap()).len(), 1);
+        assert_eq!(ids(&open(dir.path(), 90).unwrap()).len(), 1);
         assert!(!old.exists());
     }
 
@@ -293,7 +308,7 @@ mod tests {
     fn files_without_a_key_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("service-account-x.pub"), "no key").unwrap();
-        let refused = TokenKeys::open(dir.path(), 90).err().unwrap().to_string();
+        let refused = open(dir.path(), 90).err().unwrap().to_string();
         assert!(
             refused.contains("does not hold a usable public key"),
             "{refused}"

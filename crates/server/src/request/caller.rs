@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use kennel_types::Timestamp;
+
 use super::User;
 
 /// The client end of a connection.
@@ -12,6 +14,17 @@ pub struct Caller {
     pub address: Option<SocketAddr>,
 }
 
+/// A client certificate of this cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The user it names.
+    pub user: User,
+    pub issued: Timestamp,
+    pub expires: Timestamp,
+    /// The id of the key that signed it; empty if it does not tell.
+    pub issuer_key: Vec<u8>,
+}
+
 /// What a connection proves about its client.
 #[derive(Clone, Debug, Default)]
 pub enum Shown {
@@ -19,8 +32,8 @@ pub enum Shown {
     Nothing,
     /// A certificate that is not valid: of another CA, expired, or for another purpose.
     BadCertificate,
-    /// A valid certificate: the user it names, and when it expires (in seconds since 1970).
-    Certificate(Box<User>, i64),
+    /// A certificate that was valid at the handshake.
+    Certificate(Box<ClientCertificate>),
     /// A client in this process, and the user it acts as.
     Inside(Box<User>),
 }

@@ -19,6 +19,8 @@ pub enum Route {
     Issuer,
     /// `/openid/v1/jwks`: the keys that verify them.
     IssuerKeys,
+    /// `/kennel.dev/certificates`, and the action in a path below it.
+    Certificates(Option<CertificateAction>),
     /// `/`: the list of paths.
     Root,
     /// `/api` (true) and `/apis` (false).
@@ -42,6 +44,29 @@ pub enum Route {
     /// Objects of a resource that is not served, as far as the form of the path tells. Authorisation comes
     /// before the 404, so that a user without rights does not learn what is served.
     Unserved(Unserved),
+}
+
+/// What `kennel certs` can do with the server's certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateAction {
+    Renew,
+    RotateAuthority,
+    RetireAuthorities,
+    ReissueAdmin,
+    Revoke,
+}
+
+impl CertificateAction {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "renew" => Some(Self::Renew),
+            "rotate-ca" => Some(Self::RotateAuthority),
+            "retire-ca" => Some(Self::RetireAuthorities),
+            "reissue-admin" => Some(Self::ReissueAdmin),
+            "revoke" => Some(Self::Revoke),
+            _ => None,
+        }
+    }
 }
 
 impl Route {
@@ -173,6 +198,11 @@ pub fn parse(path: &str) -> Option<Route> {
         ["metrics"] => Some(Route::Metrics),
         [".well-known", "openid-configuration"] => Some(Route::Issuer),
         ["openid", "v1", "jwks"] => Some(Route::IssuerKeys),
+        ["kennel.dev", "certificates"] => Some(Route::Certificates(None)),
+        ["kennel.dev", "certificates", action] => {
+            let action = CertificateAction::parse(action)?;
+            Some(Route::Certificates(Some(action)))
+        }
         ["openapi", "v2"] => Some(Route::OpenApiV2),
         ["openapi", "v3"] => Some(Route::OpenApiV3),
         ["openapi", "v3", "api", version] => Some(Route::OpenApiV3Document(

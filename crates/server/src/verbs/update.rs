@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use kennel_core::certificates::revocation as rules;
 use kennel_store::{Durability, Op, WriteError, Written};
 use kennel_types::{Reason, Verb};
 use serde_json::Value;
@@ -22,6 +23,7 @@ use crate::request::User;
 use crate::request::path::Place;
 use crate::request::query::parse_version;
 use crate::response::Reply;
+use crate::revocation;
 use crate::status::{ApiError, Result};
 use crate::tree::{self, number, text};
 
@@ -267,6 +269,13 @@ pub(super) async fn commit(
     update: Option<(Bytes, Head, Durability)>,
 ) -> Result<Option<Written<Head>>> {
     let (key, expected) = (at.key(), stored.modified);
+    // Before the removal: a crash in between must not leave a removed object with valid certificates.
+    if update.is_none()
+        && let Some(user) = at.row.admission.revoked_user(at.name)
+    {
+        let now = api.settings.certificates.now();
+        revocation::revoke(&*api.store, &user, rules::cutoff(now)).await?;
+    }
     let op = match update {
         None => Op::Delete { key, expected },
         Some((value, head, durability)) => Op::Update {

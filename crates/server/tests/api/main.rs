@@ -8,6 +8,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod bootstrap;
+mod certificate_rotation;
 mod certificates;
 mod connect;
 mod controller_rights;

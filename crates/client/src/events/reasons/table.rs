@@ -35,6 +35,7 @@ const NODES: &str = "node-controller";
 const EVICTION: &str = "taint-eviction-controller";
 pub(super) const COLLECTOR: &str = "garbage-collector-controller";
 pub(super) const AGENT: &str = "kubelet";
+const SERVER: &str = "kennel-server";
 
 /// All events, by component.
 #[rustfmt::skip] // one row per line
@@ -167,4 +168,8 @@ pub static ALL: &[Known] = &[
     normal(AGENT, "Node", "NodeNotSchedulable", "The node was cordoned."),
     normal(AGENT, "Node", "NodeSchedulable", "The node was uncordoned."),
     warning(AGENT, "Node", "Rebooted", "The machine has rebooted since the last report."),
+    warning(AGENT, "Node", "CertificateExpiring",
+        "A certificate of the node ends within 30 days, so its renewal fails."),
+    warning(SERVER, "Service", "CertificateExpiring",
+        "A certificate of the server, or its CA, ends within 30 days; the message names it. About the Service `kubernetes`."),
 ];

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kennel_server::pki::issue::Authority;
+use kennel_server::pki::issue::Files;
+use kennel_server::pki::{Authority, Clock};
 use kennel_testkit::{Access, Deadline, Reply, Wire, eventually};
 use serde_json::json;
 
@@ -36,7 +37,8 @@ struct FloodedServer {
 impl FloodedServer {
     fn new() -> Self {
         let server = server();
-        let authority = Authority::open(&server.kennel.data_dir().join("pki")).unwrap();
+        let authority =
+            Authority::open(&server.kennel.data_dir().join("pki"), &Clock::default()).unwrap();
         let server = Self {
             server,
             authority,
@@ -72,7 +74,11 @@ impl FloodedServer {
     fn user_access(&self, name: &str, group: &str) -> Access {
         let dir: &Path = self.certificates.path();
         let file = name.replace(':', "-");
-        let issued = self.authority.client(dir, &file, name, Some(group));
+        let issued = Files::new(&self.authority, dir, Clock::default().now()).client(
+            &file,
+            name,
+            Some(group),
+        );
         let (cert, key) = issued.unwrap();
         let (address, data) = (self.server.kennel.address(), self.server.kennel.data_dir());
         Access::showing(address, &data, &cert, &key)

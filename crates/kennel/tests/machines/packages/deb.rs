@@ -66,12 +66,13 @@ fn set_up_cluster(machine: &Machine) -> String {
         let mut words = line.split_whitespace().skip_while(|word| *word != flag);
         words.nth(1).unwrap().to_owned()
     };
-    let (server, token, hash) = (after("--server"), after("--token"), after("--ca-hash"));
+    let (server, hash) = (after("--server"), after("--ca-hash"));
+    let token = line.split_whitespace().next().unwrap();
     let flags = "--node-name node-1 --node-ip 127.0.0.1 --eviction-hard=memory.available<1Mi";
     machine.run(&format!(
         "cat >>/etc/default/kennel-agent <<'END'\n\
          KENNEL_AGENT_OPTIONS=\"--server {server} --ca-hash {hash} {flags}\"\n\
-         KENNEL_TOKEN={token}\nEND"
+         {token}\nEND"
     ));
     machine.run("systemctl enable --now kennel-agent");
     machine.run(&format!("kubectl apply -f - <<'END'\n{DAEMON_SET}\nEND"));

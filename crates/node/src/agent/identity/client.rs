@@ -18,11 +18,18 @@ pub enum Credentials<'a> {
     Token(&'a str),
 }
 
+/// Follows the certificate authorities that it is given.
 #[derive(Clone)]
 pub struct RotatingClient {
     server: String,
+    current: Arc<RwLock<Current>>,
+}
+
+struct Current {
+    client: Client,
     ca_pem: String,
-    current: Arc<RwLock<Client>>,
+    /// None with a token, which is not replaced.
+    certificate: Option<Certificate>,
 }
 
 impl RotatingClient {
@@ -32,18 +39,43 @@ impl RotatingClient {
         credentials: &Credentials<'_>,
     ) -> Result<Self, IdentityError> {
         let client = fixed_client(server, ca_pem, credentials)?;
+        let certificate = match credentials {
+            Credentials::Certificate(certificate) => Some((*certificate).clone()),
+            Credentials::Token(_) => None,
+        };
         Ok(Self {
             server: server.to_owned(),
-            ca_pem: ca_pem.to_owned(),
-            current: Arc::new(RwLock::new(client)),
+            current: Arc::new(RwLock::new(Current {
+                client,
+                ca_pem: ca_pem.to_owned(),
+                certificate,
+            })),
         })
     }
 
     /// New requests use this certificate; requests in flight keep theirs.
     pub fn set_certificate(&self, certificate: &Certificate) -> Result<(), IdentityError> {
-        let credentials = Credentials::Certificate(certificate);
-        let client = fixed_client(&self.server, &self.ca_pem, &credentials)?;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = client;
+        self.replace(|current| current.certificate = Some(certificate.clone()))
+    }
+
+    /// New requests trust these authorities.
+    pub fn set_authorities(&self, ca_pem: &str) -> Result<(), IdentityError> {
+        self.replace(|current| ca_pem.clone_into(&mut current.ca_pem))
+    }
+
+    fn replace(&self, change: impl FnOnce(&mut Current)) -> Result<(), IdentityError> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Current {
+            client: current.client.clone(),
+            ca_pem: current.ca_pem.clone(),
+            certificate: current.certificate.clone(),
+        };
+        change(&mut next);
+        if let Some(certificate) = &next.certificate {
+            let credentials = Credentials::Certificate(certificate);
+            next.client = fixed_client(&self.server, &next.ca_pem, &credentials)?;
+        }
+        *current = next;
         Ok(())
     }
 
@@ -51,8 +83,9 @@ impl RotatingClient {
     pub fn client(&self) -> Client {
         let current = Arc::clone(&self.current);
         let service = tower::service_fn(move |request: Request<Body>| {
-            let client = current.read().unwrap_or_else(PoisonError::into_inner);
-            let client = client.clone();
+            let current = current.read().unwrap_or_else(PoisonError::into_inner);
+            let client = current.client.clone();
+            drop(current);
             async move { client.send(request).await }
         });
         Client::new(service, "default")

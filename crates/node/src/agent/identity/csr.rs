@@ -110,8 +110,7 @@ impl Certifier for CsrClient {
         request: &CertificateRequest,
         file: &Path,
     ) -> Result<Certificate, IdentityError> {
-        let purpose = request.purpose.as_str();
-        let pending = self.dir.join(format!("{purpose}.pending.key"));
+        let pending = self.dir.join(request.pending_file());
         let key = pending_key(&pending)?;
         let chain = match self.request(request, &key).await {
             // The next attempt uses another key, and so another request.

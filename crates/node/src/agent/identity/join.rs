@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock;
-use rustls::pki_types::pem::PemObject as _;
+use kennel_client::fence::Fence;
+use kennel_client::write::{Call, Writer};
 use rustls::pki_types::{CertificateDer, ServerName};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use super::authorities;
 use super::certificate;
 use super::client::{self, Credentials};
 use super::rotate::Certifier as _;
@@ -28,7 +30,11 @@ const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from
 pub const CLIENT_FILE: &str = "client.pem";
 /// The file with the node's serving certificate.
 pub const SERVING_FILE: &str = "serving.pem";
-const CA_FILE: &str = "ca.crt";
+/// The file with the cluster's certificate authorities.
+pub const CA_FILE: &str = "ca.crt";
+/// The hashes of all authorities that the cluster had while the node was in it, one per line: `--ca-hash` may name an
+/// earlier one.
+const HASHES_FILE: &str = "ca-hashes";
 /// The file with the server's URL.
 const SERVER_FILE: &str = "server";
 
@@ -79,7 +85,8 @@ impl JoinPlan {
         let server = server.map(|text| text.trim().trim_end_matches('/').to_owned());
         let server = server.ok_or_else(not_joined)?;
         // Another hash is another cluster: do not use the stored authority.
-        let ca_pem = ca_pem.filter(|pem| has_hash(pem, options.ca_hash.as_deref()));
+        let hashes = read(HASHES_FILE)?.unwrap_or_default();
+        let ca_pem = ca_pem.filter(|pem| has_hash(pem, &hashes, options.ca_hash.as_deref()));
         if let Some(ca_pem) = &ca_pem
             && let Some(client) = Certificate::read(&dir.join(CLIENT_FILE))?
         {
@@ -94,7 +101,8 @@ impl JoinPlan {
             }
             if options.token.is_none() {
                 let expired = clock::rfc3339(client.not_after);
-                return Err(IdentityError::Expired { expired });
+                let node = node.to_owned();
+                return Err(IdentityError::Expired { node, expired });
             }
         }
         let token = options.token.clone().ok_or_else(not_joined)?;
@@ -119,10 +127,17 @@ pub fn check(dir: &Path, node: &str, options: &JoinOptions) -> Result<(), Identi
 /// Joins the cluster, or uses what `dir` has of an earlier join.
 pub async fn join(dir: &Path, node: &str, options: &JoinOptions) -> Result<Joined, IdentityError> {
     let (server, token, ca_pem) = match JoinPlan::of(dir, node, options)? {
-        JoinPlan::Stored(joined) => {
-            certificate::write(&dir.join(SERVER_FILE), &joined.server)?;
-            return Ok(joined);
-        }
+        JoinPlan::Stored(joined) => match options.token.clone() {
+            // The node was deleted or its certificate revoked: it joins again.
+            Some(token) if is_rejected(&joined).await => {
+                (joined.server, token, Some(joined.ca_pem))
+            }
+            _ => {
+                certificate::write(&dir.join(SERVER_FILE), &joined.server)?;
+                remember_hashes(dir, &joined.ca_pem)?;
+                return Ok(joined);
+            }
+        },
         JoinPlan::Token {
             server,
             token,
@@ -148,6 +163,7 @@ pub async fn join(dir: &Path, node: &str, options: &JoinOptions) -> Result<Joine
     })?;
     certificate::write(&dir.join(CA_FILE), &ca_pem)?;
     certificate::write(&dir.join(SERVER_FILE), &server)?;
+    remember_hashes(dir, &ca_pem)?;
     Ok(Joined {
         server,
         ca_pem,
@@ -161,14 +177,52 @@ fn not_joined() -> IdentityError {
     IdentityError::Usage(message.to_owned())
 }
 
-/// Whether the authority has this hash, or is at least a certificate if there is none.
-fn has_hash(ca_pem: &str, hash: Option<&str>) -> bool {
-    let der = CertificateDer::from_pem_slice(ca_pem.as_bytes());
-    let own = der.ok().and_then(|der| ca_hash(&der));
+/// Whether the server rejects the stored certificate. One that cannot be reached does not.
+async fn is_rejected(joined: &Joined) -> bool {
+    let credentials = Credentials::Certificate(&joined.client);
+    let Ok(client) = client::fixed_client(&joined.server, &joined.ca_pem, &credentials) else {
+        return false;
+    };
+    let writer = Writer::new(client, Fence::open());
+    let review = r#"{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}"#;
+    let call = Call::create("/apis/authentication.k8s.io/v1/selfsubjectreviews", review);
+    let answer = tokio::time::timeout(HANDSHAKE_TIMEOUT, writer.send(&call)).await;
+    answer.is_ok_and(|answer| answer.is_err_and(|failure| failure.is(401)))
+}
+
+/// Whether one of the authorities has this hash, or it is remembered. Without a hash, whether there is an authority.
+fn has_hash(ca_pem: &str, remembered: &str, hash: Option<&str>) -> bool {
+    let own = hashes(ca_pem);
     match hash {
-        Some(hash) => own.is_some_and(|own| own.eq_ignore_ascii_case(hash)),
-        None => own.is_some(),
+        Some(hash) => {
+            let remembered = remembered.lines().map(str::trim);
+            let mut all = own.iter().map(String::as_str).chain(remembered);
+            !own.is_empty() && all.any(|own| own.eq_ignore_ascii_case(hash))
+        }
+        None => !own.is_empty(),
     }
+}
+
+fn hashes(ca_pem: &str) -> Vec<String> {
+    let all = authorities::parse(ca_pem).unwrap_or_default();
+    all.iter().filter_map(ca_hash).collect()
+}
+
+/// Adds the hashes of these authorities to those of the cluster.
+pub fn remember_hashes(dir: &Path, ca_pem: &str) -> Result<(), IdentityError> {
+    let file = dir.join(HASHES_FILE);
+    let stored = certificate::read(&file)?.unwrap_or_default();
+    let mut all: Vec<String> = stored.lines().map(str::to_owned).collect();
+    let before = all.len();
+    for hash in hashes(ca_pem) {
+        if !all.contains(&hash) {
+            all.push(hash);
+        }
+    }
+    if all.len() == before {
+        return Ok(());
+    }
+    certificate::write(&file, &(all.join("\n") + "\n"))
 }
 
 /// The pods and certificates of a data directory belong to one node.
@@ -221,7 +275,7 @@ async fn fetch_ca(server: &str, expected: &str) -> Result<String, IdentityError>
     }
 }
 
-fn to_pem(certificate: &CertificateDer<'_>) -> String {
+pub fn to_pem(certificate: &CertificateDer<'_>) -> String {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::STANDARD.encode(certificate);
     let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
@@ -300,8 +354,27 @@ mod tests {
         let hash = ca_hash(certificate.der()).unwrap();
         assert!(hash.starts_with("sha256:") && hash.len() == 71, "{hash}");
         let pem = to_pem(certificate.der());
-        assert!(has_hash(&pem, None) && has_hash(&pem, Some(&hash)));
-        assert!(has_hash(&pem, Some(&hash.to_uppercase())));
-        assert!(!has_hash(&pem, Some("sha256:00")));
+        assert!(has_hash(&pem, "", None) && has_hash(&pem, "", Some(&hash)));
+        assert!(has_hash(&pem, "", Some(&hash.to_uppercase())));
+        assert!(!has_hash(&pem, "", Some("sha256:00")));
+        assert!(!has_hash("", "", None));
+    }
+
+    #[test]
+    fn the_hash_of_an_earlier_authority_of_the_cluster_still_names_it() {
+        let make = || {
+            let key = rcgen::KeyPair::generate().unwrap();
+            let params = rcgen::CertificateParams::default();
+            to_pem(params.self_signed(&key).unwrap().der())
+        };
+        let (old, new) = (make(), make());
+        let (old_hash, new_hash) = (hashes(&old).remove(0), hashes(&new).remove(0));
+        let dir = tempfile::tempdir().unwrap();
+        remember_hashes(dir.path(), &old).unwrap();
+        remember_hashes(dir.path(), &format!("{new}{old}")).unwrap();
+        let stored = std::fs::read_to_string(dir.path().join(HASHES_FILE)).unwrap();
+        assert_eq!(stored, format!("{old_hash}\n{new_hash}\n"));
+        assert!(has_hash(&new, &stored, Some(&old_hash)));
+        assert!(!has_hash(&new, "", Some(&old_hash)));
     }
 }

@@ -1,17 +1,19 @@
 //! The node's certificates: requests, stores and rotates them.
 //!
 //! ```text
-//!   --token ─▶ join ─▶ csr ─▶ CertificateSigningRequest ─┬▶ client.pem ─▶ client ─▶ every client of the API
+//!   token   ─▶ join ─▶ csr ─▶ CertificateSigningRequest ─┬▶ client.pem ─▶ client ─▶ every client of the API
 //!                       ▲                                └▶ serving.pem ─▶ resolver ─▶ the kubelet API
-//!                     rotate, at 70 to 90 % of their lifetime
+//!                     rotate, at 70 to 90 % of their lifetime, or when another authority signs
 //! ```
 //!
 //! Keys never leave this machine. The key of a pending request is stored, so that a restarted agent goes on with the
 //! same request.
 
+pub mod authorities;
 pub mod certificate;
 pub mod client;
 pub mod csr;
+pub mod expiration;
 pub mod join;
 pub mod request;
 pub mod resolver;
@@ -20,9 +22,11 @@ pub mod rotate;
 use std::fmt::Display;
 use std::path::PathBuf;
 
+pub use authorities::Authorities;
 pub use certificate::Certificate;
 pub use client::RotatingClient;
 pub use csr::CsrClient;
+pub use expiration::Expirations;
 pub use join::{JoinOptions, Joined};
 pub use request::CertificateRequest;
 pub use resolver::CertificateResolver;
@@ -65,10 +69,15 @@ pub enum IdentityError {
         message: String,
     },
     #[error(
-        "the certificate of this node expired at {expired}: create a token with `kennel token create` on the server, \
-         and start the agent with it"
+        "the certificate of this node expired at {expired}: create a token with `kennel token create --node {node} \
+         --replace` on the server, and start the agent with it"
     )]
-    Expired { expired: String },
+    Expired { node: String, expired: String },
+    #[error(
+        "the server rejects the certificate of node {node}: its Node was deleted, or the certificate revoked. To join \
+         again, create a token with `kennel token create` on the server, and start the agent with it"
+    )]
+    Rejected { node: String },
     #[error("the API server rejects the request: {0}")]
     Refused(String),
     /// A flag is missing or does not fit the data directory.

@@ -67,6 +67,15 @@ impl CertificateRequest {
         }
     }
 
+    /// The file with the key of the pending request.
+    pub(super) fn pending_file(&self) -> &'static str {
+        match (self.purpose, self.addresses.is_empty()) {
+            (Purpose::Client, _) => "client.pending.key",
+            (Purpose::Serving, false) => "serving.pending.key",
+            (Purpose::Serving, true) => "serving-name.pending.key",
+        }
+    }
+
     /// The PKCS#10 request, signed with the key, as PEM.
     pub fn pem(&self, key: &KeyPair) -> Result<String, rcgen::Error> {
         let mut params = CertificateParams::default();

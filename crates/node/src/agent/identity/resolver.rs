@@ -26,9 +26,15 @@ impl CertificateResolver {
         Ok(())
     }
 
+    /// Whether it has a certificate.
+    pub fn is_set(&self) -> bool {
+        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        current.is_some()
+    }
+
     /// The configuration of a server that uses it. Client certificates of these authorities are optional.
     pub fn server_config(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         authorities: &[CertificateDer<'static>],
     ) -> Result<Arc<ServerConfig>, IdentityError> {
         const WHAT: &str = "the cluster's certificate authority";
@@ -49,7 +55,7 @@ impl CertificateResolver {
                 .map_err(unusable(WHAT))?;
             builder.with_client_cert_verifier(clients)
         };
-        let mut config = builder.with_cert_resolver(self);
+        let mut config = builder.with_cert_resolver(Arc::clone(self) as _);
         // Exec and port-forward upgrade connections, which HTTP/2 cannot.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))

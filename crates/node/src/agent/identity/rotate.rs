@@ -7,10 +7,13 @@ use async_trait::async_trait;
 use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock;
 
+use super::authorities::{self, Authorities};
 use super::{Certificate, CertificateRequest, IdentityError};
 
 /// Check the wall clock at least this often: it may jump.
 const MAX_SLEEP: Duration = Duration::from_mins(30);
+/// Renewals because of a new authority are spread over this time.
+const RENEWAL_SPREAD: Duration = Duration::from_secs(10);
 /// Before a failed request is tried again.
 const RETRY: Policy = Policy::exponential(Duration::from_secs(5), Duration::from_mins(5));
 
@@ -25,19 +28,24 @@ pub trait Certifier: Send + Sync + 'static {
     ) -> Result<Certificate, IdentityError>;
 }
 
-/// Renews the certificate whenever it is due; never returns. Without a current one, requests one at once. `install`
-/// gets each new one.
+/// Renews the certificate whenever it is due, or when another authority signs; never returns. Without a current one,
+/// requests one at once. `install` gets each new one.
 pub async fn run(
     certifier: &dyn Certifier,
     request: &CertificateRequest,
     file: &Path,
     mut current: Option<Certificate>,
+    mut authorities: Option<Authorities>,
     mut install: impl FnMut(&Certificate) -> Result<(), IdentityError> + Send,
 ) {
     let mut retry = Backoff::new(RETRY);
+    let mut is_new = false;
     loop {
         if let Some(certificate) = &current {
-            sleep_until(certificate.renew_at(fastrand::f64())).await;
+            tokio::select! {
+                () = sleep_until(certificate.renew_at(fastrand::f64())) => {}
+                () = other_authority(certificate, authorities.as_mut(), is_new) => {}
+            }
         }
         let obtained = certifier.obtain(request, file).await;
         match obtained.and_then(|new| install(&new).map(|()| new)) {
@@ -46,6 +54,7 @@ pub async fn run(
                 let purpose = request.purpose.as_str();
                 tracing::info!("got a new {purpose} certificate, valid until {expiry}");
                 current = Some(new);
+                is_new = true;
                 retry.reset();
             }
             Err(error) => {
@@ -53,6 +62,32 @@ pub async fn run(
                 retry.sleep().await;
             }
         }
+    }
+}
+
+/// Returns when another authority than that of the certificate signs, so that the certificate stays valid when its own
+/// is retired; after a random delay, because all nodes notice it. A certificate that `is_new` has just been signed:
+/// waits for the next change.
+async fn other_authority(
+    certificate: &Certificate,
+    authorities: Option<&mut Authorities>,
+    is_new: bool,
+) {
+    let Some(authorities) = authorities else {
+        return std::future::pending().await;
+    };
+    if is_new {
+        authorities::changed(authorities).await;
+    }
+    loop {
+        let signs = authorities::parse(&authorities.borrow_and_update()).unwrap_or_default();
+        let is_current =
+            signs.is_empty() || certificate.is_signed_by(signs.get(..1).unwrap_or_default());
+        if !is_current {
+            tokio::time::sleep(RENEWAL_SPREAD.mul_f64(fastrand::f64())).await;
+            return;
+        }
+        authorities::changed(authorities).await;
     }
 }
 

@@ -200,7 +200,8 @@ impl Fixture {
             metrics: Vec::new(),
         };
         let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, authority.server(), context, stop.clone()));
+        let tls = tokio::sync::watch::channel(authority.server()).1;
+        tokio::spawn(serve(listener, tls, context, stop.clone()));
         Self {
             address,
             authority,

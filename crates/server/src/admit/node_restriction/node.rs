@@ -1,12 +1,18 @@
 //! A node's writes of Node objects: its own, without the fields that would attract other pods.
 
+use kennel_core::certificates::serving::CONFIRMED_ADDRESSES;
 use serde_json::Value;
 
 use super::{NodeRestriction, NodeWrite, labels};
 use crate::api::Api;
 use crate::registry::Part;
 use crate::status::Result;
-use crate::tree::{at, has, same};
+use crate::tree::{at, has, map, same};
+
+/// The addresses that an administrator has confirmed.
+fn confirmed(node: &Value) -> Option<&Value> {
+    map(node, "metadata.annotations").get(CONFIRMED_ADDRESSES)
+}
 
 /// The node's own `Node`.
 pub(crate) struct NodeRule;
@@ -28,6 +34,11 @@ impl NodeRestriction for NodeRule {
         if has(new, "spec.configSource") {
             return write.refuse(&format!(
                 "node {node:?} is not allowed to create pods with a non-nil configSource"
+            ));
+        }
+        if confirmed(new).is_some() {
+            return write.refuse(&format!(
+                "node {node:?} is not allowed to set the annotation {CONFIRMED_ADDRESSES}"
             ));
         }
         match labels::forbidden(new, &Value::Null) {
@@ -55,6 +66,11 @@ impl NodeRestriction for NodeRule {
         if changes("metadata.ownerReferences") {
             return write.refuse(&format!(
                 "node {node:?} is not allowed to modify ownerReferences"
+            ));
+        }
+        if confirmed(new) != confirmed(old) {
+            return write.refuse(&format!(
+                "node {node:?} is not allowed to modify the annotation {CONFIRMED_ADDRESSES}"
             ));
         }
         match labels::forbidden(new, old) {

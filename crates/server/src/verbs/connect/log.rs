@@ -26,7 +26,12 @@ pub(super) async fn serve(request: &ConnectRequest<'_>) -> Result<Response<Body>
     let nothing = bytes::Bytes::new();
     let forwarded = forward::request(&Method::GET, &agent.authority(), &target, &headers, nothing)?;
     let api = request.api;
-    let answer = api.settings.agents.send(&agent, forwarded).await;
+    let answer = api
+        .settings
+        .certificates
+        .agents
+        .send(&agent, forwarded)
+        .await;
     let answer = answer.map_err(|why| ApiError::without_reason(format!("Get \"{url}\": {why}")))?;
     let code = answer.status().as_u16();
     if !(200..=206).contains(&code) {

@@ -52,7 +52,13 @@ pub(super) async fn to_node(request: &ConnectRequest<'_>) -> Result<Response<Bod
         return Err(ApiError::bad_request(why));
     }
     let forwarded = forwarded(request, &agent.authority())?;
-    let answer = request.api.settings.agents.send(&agent, forwarded).await;
+    let answer = request
+        .api
+        .settings
+        .certificates
+        .agents
+        .send(&agent, forwarded)
+        .await;
     respond(request, answer)
 }
 

@@ -35,7 +35,12 @@ pub(super) async fn serve(
     let body = request.call.body.clone();
     let forwarded = forward::request(method, &agent.authority(), &target, headers, body)?;
     let api = request.api;
-    let answer = api.settings.agents.send(&agent, forwarded).await;
+    let answer = api
+        .settings
+        .certificates
+        .agents
+        .send(&agent, forwarded)
+        .await;
     let mut answer =
         answer.map_err(|why| ApiError::without_reason(format!("error dialing backend: {why}")))?;
     let ending = api.hubs.ending();

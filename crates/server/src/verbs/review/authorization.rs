@@ -2,8 +2,9 @@
 
 mod check;
 
+use kennel_core::certificates::revocation::ISSUED_AT;
 use kennel_core::selector::FieldSelector;
-use kennel_types::Verb;
+use kennel_types::{Timestamp, Verb};
 use serde_json::{Map, Value, json};
 
 use super::meta;
@@ -12,6 +13,7 @@ use crate::authorize::rbac::Rule;
 use crate::authorize::{Attributes, ResourceAttributes, Verdict};
 use crate::registry::{Posted, Subject};
 use crate::request::User;
+use crate::revocation;
 use crate::status::{ApiError, Result};
 use crate::tree::{at, default_to, has, list, map, text, texts};
 use crate::verbs::call::Call;
@@ -41,7 +43,15 @@ pub(super) fn access_review(
     let verdict = match subject {
         Subject::Caller => verdict(api, &call.user, &review["spec"]),
         Subject::Any | Subject::InNamespace => {
-            verdict(api, &named_user(&review["spec"]), &review["spec"])
+            let user = named_user(&review["spec"]);
+            if has_revoked_certificate(api, &user) {
+                Verdict {
+                    allowed: false,
+                    reason: "the client certificate is revoked".to_owned(),
+                }
+            } else {
+                verdict(api, &user, &review["spec"])
+            }
         }
     };
     let mut status = json!({"allowed": verdict.allowed});
@@ -65,6 +75,16 @@ fn named_user(spec: &Value) -> User {
         groups: texts(spec, "groups").map(str::to_owned).collect(),
         extra: extra.collect(),
     }
+}
+
+/// Agents tell when the certificate of their client was issued.
+fn has_revoked_certificate(api: &Api, user: &User) -> bool {
+    let issued = user.extra.get(ISSUED_AT).into_iter().flatten();
+    let mut issued = issued.filter_map(|text| text.parse().ok());
+    issued.any(|seconds| {
+        let issued = Timestamp::from_secs(seconds);
+        revocation::is_revoked(&*api.store, &user.name, issued)
+    })
 }
 
 fn verdict(api: &Api, user: &User, spec: &Value) -> Verdict {

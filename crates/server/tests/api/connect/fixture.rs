@@ -32,7 +32,7 @@ impl Fixture {
     pub(super) async fn with_certificate_for(name: &str) -> Self {
         let dir = TempDir::new().unwrap();
         let server = start(&dir).await;
-        let authority = &server.authority;
+        let authority = server.certificates.authority.get();
         let agent = Agent::start(name, &authority.cert_pem, &authority.key_pem).await;
         let fixture = Self { server, agent, dir };
         fixture.node("n", fixture.agent.address.port()).await;
@@ -118,6 +118,7 @@ async fn start(dir: &TempDir) -> Server {
         encryption_key_file: None,
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,
         backups: None,
+        clock: kennel_server::pki::Clock::default(),
     };
     Server::start(config).await.unwrap()
 }

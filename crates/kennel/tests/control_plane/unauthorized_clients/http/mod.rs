@@ -6,7 +6,8 @@ mod http2;
 mod paths;
 mod smuggling;
 
-use kennel_server::pki::issue::Authority;
+use kennel_server::pki::issue::Files;
+use kennel_server::pki::{Authority, Clock};
 use kennel_testkit::Access;
 use serde_json::json;
 
@@ -28,9 +29,10 @@ fn jane(target: &Target) -> Access {
             "subjects": [{"apiGroup": group, "kind": "User", "name": "jane"}]}),
     );
     let data = target.kennel.data_dir();
-    let authority = Authority::open(&data.join("pki")).unwrap();
+    let authority = Authority::open(&data.join("pki"), &Clock::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let issued = authority.client(dir.path(), "jane", "jane", Some("people"));
+    let issue = Files::new(&authority, dir.path(), Clock::default().now());
+    let issued = issue.client("jane", "jane", Some("people"));
     let (cert, key) = issued.unwrap();
     Access::showing(target.kennel.address(), &data, &cert, &key)
 }

@@ -1,0 +1,50 @@
+//! Reads and writes revocations of client certificates. [`kennel_core::certificates::revocation`] has the rules.
+
+use k8s_openapi::api::core::v1::Secret;
+use kennel_client::api;
+use kennel_client::write::{Call, Failure, Writer};
+use kennel_core::certificates::revocation::{
+    BEFORE, NAMESPACE, SECRET_TYPE, USER, cutoff, secret_name,
+};
+use kennel_types::Timestamp;
+use serde_json::{Value, json};
+
+fn path(user: &str) -> String {
+    let secrets = api::core_path(NAMESPACE, "secrets");
+    format!("{secrets}/{}", secret_name(user))
+}
+
+async fn stored(writer: &Writer, user: &str) -> Result<Option<Value>, Failure> {
+    match writer.send(&Call::get(path(user))).await {
+        Ok(answer) => Ok(Some(answer.tree()?)),
+        Err(failure) if failure.is(404) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The time before which certificates of this user are revoked.
+pub(super) async fn before(writer: &Writer, user: &str) -> Result<Option<Timestamp>, Failure> {
+    let stored = stored(writer, user).await?;
+    let secret = stored.and_then(|secret| serde_json::from_value::<Secret>(secret).ok());
+    let text = secret.and_then(|secret| {
+        let bytes = secret.data?.remove(BEFORE)?;
+        String::from_utf8(bytes.0).ok()
+    });
+    Ok(text.and_then(|text| Timestamp::parse(&text)))
+}
+
+/// Revokes the certificates of a user that were issued until now.
+pub(super) async fn revoke(writer: &Writer, user: &str, now: Timestamp) -> Result<(), Failure> {
+    let data = json!({USER: user, BEFORE: cutoff(now)});
+    let call = if let Some(mut secret) = stored(writer, user).await? {
+        secret["stringData"] = data;
+        Call::replace(path(user), &secret)
+    } else {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": SECRET_TYPE,
+            "metadata": {"name": secret_name(user), "namespace": NAMESPACE}, "stringData": data,
+        });
+        Call::create(api::core_path(NAMESPACE, "secrets"), object.to_string())
+    };
+    writer.send(&call).await.map(drop)
+}

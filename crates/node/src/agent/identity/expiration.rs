@@ -1,0 +1,126 @@
+//! When the node's certificates end: for metrics, and for warnings in the log and in events.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use kennel_client::clock;
+use kennel_client::events::{Note, Recorder, Reference};
+use kennel_client::metrics::{Observed, Page};
+use kennel_core::certificates::expiry;
+use kennel_types::Timestamp;
+
+use super::Certificate;
+use super::request::Purpose;
+use crate::sync::lock;
+
+const INTERVAL: Duration = Duration::from_mins(10);
+
+kennel_core::metrics! {
+    pub METRICS;
+    Gauge CLIENT_TTL = "kubelet_certificate_manager_client_ttl_seconds" []
+        "Seconds until the node's client certificate expires; negative if it has expired, +Inf without one.";
+    Gauge SERVING_TTL = "kubelet_certificate_manager_server_ttl_seconds" []
+        "Seconds until the node's serving certificate expires; negative if it has expired, +Inf without one.";
+}
+
+/// `notBefore` and `notAfter`.
+type Lifetime = (Timestamp, Timestamp);
+
+/// The lifetimes of the certificates in use.
+#[derive(Debug, Default)]
+pub struct Expirations {
+    client: Mutex<Option<Lifetime>>,
+    serving: Mutex<Option<Lifetime>>,
+}
+
+impl Expirations {
+    fn of(&self, purpose: Purpose) -> &Mutex<Option<Lifetime>> {
+        match purpose {
+            Purpose::Client => &self.client,
+            Purpose::Serving => &self.serving,
+        }
+    }
+
+    /// Records a certificate that is in use from now on.
+    pub fn set(&self, purpose: Purpose, certificate: &Certificate) {
+        let at = Timestamp::from_secs;
+        let lifetime = (at(certificate.not_before), at(certificate.not_after));
+        *lock(self.of(purpose)) = Some(lifetime);
+    }
+
+    /// The warnings of certificates that end soon.
+    pub fn warnings(&self, now: Timestamp) -> Vec<String> {
+        let both = [Purpose::Client, Purpose::Serving].into_iter();
+        let ending = both.filter_map(|purpose| {
+            let (not_before, not_after) = (*lock(self.of(purpose)))?;
+            let what = format!("the {} certificate of this node", purpose.as_str());
+            let remedy = "its renewal fails, see the log of the agent";
+            expiry::is_expiring(not_before, not_after, now)
+                .then(|| expiry::warning(&what, not_after, now, remedy))
+        });
+        ending.collect()
+    }
+
+    /// Warns until it is dropped.
+    pub async fn warn(&self, node: &str, recorder: &Recorder) {
+        loop {
+            for warning in self.warnings(Timestamp::from_millis(clock::now_ms())) {
+                tracing::warn!("{warning}");
+                let note = Note::new(true, expiry::REASON, warning);
+                recorder.emit(Reference::own_node(node), note);
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+}
+
+impl Observed for Expirations {
+    fn show(&self, page: &mut Page) {
+        let now = Timestamp::from_millis(clock::now_ms());
+        for (metric, purpose) in [
+            (&CLIENT_TTL, Purpose::Client),
+            (&SERVING_TTL, Purpose::Serving),
+        ] {
+            let lifetime = *lock(self.of(purpose));
+            match lifetime {
+                Some((_, end)) => page.number(metric, end.millis_since(now).div_euclid(1000)),
+                None => page.number(metric, "+Inf"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_that_end_soon_are_warned_of_and_shown() {
+        let expirations = Expirations::default();
+        let now = Timestamp::from_millis(clock::now_ms());
+        assert!(expirations.warnings(now).is_empty());
+        let page = |expirations: &Expirations| Page::of([expirations as &dyn Observed]);
+        assert!(page(&expirations).contains("client_ttl_seconds +Inf"));
+        let day = 86_400_000;
+        let ends = |days: i64| {
+            (
+                now.saturating_add_millis(-335 * day),
+                now.saturating_add_millis(days * day),
+            )
+        };
+        *lock(&expirations.client) = Some(ends(40));
+        *lock(&expirations.serving) = Some(ends(29));
+        let warnings = expirations.warnings(now);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("the serving certificate of this node expires in 29 days"));
+        *lock(&expirations.serving) = Some(ends(-1));
+        assert!(page(&expirations).contains("server_ttl_seconds -864"));
+        // The moved clock tells, not the machine's.
+        assert_eq!(
+            expirations
+                .warnings(now.saturating_add_millis(-100 * day))
+                .len(),
+            0
+        );
+    }
+}

@@ -1,0 +1,284 @@
+//! The certificates of a running server: opens them, renews those that expire soon, and replaces them in everything
+//! that uses them, without a restart.
+//!
+//! ```text
+//!   pki (files) ─▶ Certificates ─┬▶ tls         new connections
+//!                                ├▶ agents      new requests to agents
+//!                                ├▶ tokens      sign and verify service-account tokens
+//!                                ├▶ authority   the signer, the node in this process
+//!                                └▶ bundle      what clients trust: kubeconfig, config maps
+//! ```
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use kennel_core::certificates::expiry;
+use kennel_types::Timestamp;
+use serde::Serialize;
+
+use crate::agent_client::AgentClient;
+use crate::live::Live;
+use crate::pki::files::{self, PkiError};
+use crate::pki::inspect::CertificateInfo;
+use crate::pki::keys::{DAYS_DEFAULT, TokenKeys};
+use crate::pki::{
+    ADMIN, ADMIN_FILE, Authority, KUBELET_CLIENT_FILE, Options, Pki, Renewal, SERVER_FILE,
+    TOKEN_KEY, kubeconfig,
+};
+use crate::tls::{Tls, TlsError};
+
+/// What can be renewed by name.
+pub const RENEWABLE: [&str; 4] = [SERVER_FILE, ADMIN_FILE, KUBELET_CLIENT_FILE, TOKEN_KEY];
+
+#[derive(Debug, thiserror::Error)]
+pub enum CertificatesError {
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("there is no certificate {name:?}: the names are {}", RENEWABLE.join(", "))]
+    UnknownName { name: String },
+    #[error("no earlier certificate authority is trusted")]
+    NothingToRetire,
+}
+
+/// The certificate authority, as PEM, for the controller that signs certificates.
+#[derive(Debug)]
+pub struct AuthorityFiles {
+    pub cert_pem: String,
+    pub key_pem: String,
+    /// The serving certificate.
+    pub server_cert_pem: String,
+}
+
+/// A certificate as `kennel certs` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listed {
+    pub name: String,
+    pub subject: String,
+    pub issuer: String,
+    pub not_before: Timestamp,
+    pub not_after: Timestamp,
+    /// It ends soon although it should have been renewed.
+    pub expiring: bool,
+}
+
+impl Listed {
+    /// The warning of a certificate that ends soon.
+    pub fn warning(&self, now: Timestamp) -> String {
+        let (what, remedy) = match self.name.as_str() {
+            name if name.starts_with("ca-previous") => (
+                format!("the earlier certificate authority {name} of this server"),
+                "clients that trust only this one need the new one: see `kennel certs` and docs/guides/certificates.md",
+            ),
+            "ca" => (
+                "the certificate authority of this server".to_owned(),
+                "replace it with `kennel certs rotate-ca`, see docs/guides/certificates.md",
+            ),
+            name => (
+                format!("the certificate {name} of this server"),
+                "its renewal fails, see the log; renew it with `kennel certs renew`",
+            ),
+        };
+        expiry::warning(&what, self.not_after, now, remedy)
+    }
+}
+
+/// Where to write the administrator's kubeconfig.
+#[derive(Clone, Debug)]
+pub struct KubeconfigFile {
+    pub path: PathBuf,
+    /// The server's URL.
+    pub server: String,
+}
+
+pub struct Certificates {
+    options: Options,
+    kubeconfig: Option<KubeconfigFile>,
+    pub(crate) tls: Tls,
+    pub(crate) agents: AgentClient,
+    pub(crate) tokens: Live<TokenKeys>,
+    pub authority: Live<AuthorityFiles>,
+    /// What clients trust, as PEM; the authority that signs is first.
+    pub bundle: Live<String>,
+    listed: Live<Vec<Listed>>,
+    /// What is in use. Locked while it is replaced.
+    installed: Mutex<String>,
+}
+
+impl std::fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Certificates")
+    }
+}
+
+impl Certificates {
+    pub fn open(
+        options: Options,
+        kubeconfig: Option<KubeconfigFile>,
+    ) -> Result<Self, CertificatesError> {
+        let pki = Pki::open(&options, Renewal::DUE)?;
+        if let Some(file) = &kubeconfig {
+            write_kubeconfig(file, &pki)?;
+        }
+        let now = options.clock.now();
+        Ok(Self {
+            tls: Tls::new(&pki, options.clock.clone())?,
+            agents: AgentClient::new(&pki)?,
+            authority: Live::new(authority_files(&pki)),
+            bundle: Live::new(pki.authority.bundle()),
+            listed: Live::new(listed(&pki, now)),
+            installed: Mutex::new(identity(&pki)),
+            tokens: Live::new(pki.tokens),
+            options: Options {
+                // Zero rotates the key at every start, not at every check.
+                token_key_days: match options.token_key_days {
+                    0 => DAYS_DEFAULT,
+                    days => days,
+                },
+                ..options
+            },
+            kubeconfig,
+        })
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.options.clock.now()
+    }
+
+    /// All certificates, and whether they end soon.
+    pub fn list(&self) -> Vec<Listed> {
+        let now = self.now();
+        let all = self.listed.get();
+        let all = all.iter().cloned();
+        all.map(|one| Listed {
+            expiring: expiry::is_expiring(one.not_before, one.not_after, now),
+            ..one
+        })
+        .collect()
+    }
+
+    /// Renews what expires soon. Returns whether anything changed.
+    pub fn renew_due(&self) -> Result<bool, CertificatesError> {
+        self.reopen(Renewal::DUE)
+    }
+
+    /// Renews these certificates, or all if none is named.
+    pub fn renew(&self, names: &[String]) -> Result<(), CertificatesError> {
+        for name in names {
+            if !RENEWABLE.contains(&name.as_str()) {
+                return Err(CertificatesError::UnknownName { name: name.clone() });
+            }
+        }
+        let named: Vec<&str> = names.iter().map(String::as_str).collect();
+        let renewal = Renewal {
+            names: if named.is_empty() { &RENEWABLE } else { &named },
+            ..Renewal::DUE
+        };
+        self.reopen(renewal).map(drop)
+    }
+
+    /// Issues another certificate to the administrator, valid although those from before this time are revoked.
+    pub fn reissue_admin(&self, issue_at: Timestamp) -> Result<(), CertificatesError> {
+        let names = &[ADMIN_FILE];
+        self.reopen(Renewal { names, issue_at }).map(drop)
+    }
+
+    /// Makes a new certificate authority, which signs from now on. The old one stays trusted.
+    pub fn rotate_authority(&self) -> Result<(), CertificatesError> {
+        {
+            let _one_at_a_time = self
+                .installed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let (dir, clock) = (&self.options.dir, &self.options.clock);
+            Authority::open(dir, clock)?.replace(dir, clock)?;
+        }
+        self.reopen(Renewal::DUE).map(drop)
+    }
+
+    /// Ends the trust in earlier authorities: certificates that they signed are invalid from now on.
+    pub fn retire_authorities(&self) -> Result<(), CertificatesError> {
+        {
+            let _one_at_a_time = self
+                .installed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let dir = &self.options.dir;
+            let authority = Authority::open(dir, &self.options.clock)?;
+            if authority.previous.is_empty() {
+                return Err(CertificatesError::NothingToRetire);
+            }
+            Authority::retire_previous(dir)?;
+        }
+        self.reopen(Renewal::DUE).map(drop)
+    }
+
+    /// Opens the files again, and puts what has changed into use.
+    fn reopen(&self, renewal: Renewal<'_>) -> Result<bool, CertificatesError> {
+        let mut installed = self
+            .installed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let pki = Pki::open(&self.options, renewal)?;
+        let opened = identity(&pki);
+        if *installed == opened {
+            return Ok(false);
+        }
+        self.tls.replace(&pki)?;
+        self.agents.replace(&pki)?;
+        self.authority.set(authority_files(&pki));
+        self.bundle.set(pki.authority.bundle());
+        self.listed.set(listed(&pki, self.now()));
+        if let Some(file) = &self.kubeconfig {
+            write_kubeconfig(file, &pki)?;
+        }
+        self.tokens.set(pki.tokens);
+        *installed = opened;
+        tracing::info!("certificates were renewed");
+        Ok(true)
+    }
+}
+
+/// Differs if anything has changed.
+fn identity(pki: &Pki) -> String {
+    let certificates = pki.certificates();
+    let pems = certificates.iter().map(|(_, pem)| *pem);
+    pems.chain([pki.tokens.signing_id()]).collect()
+}
+
+fn authority_files(pki: &Pki) -> AuthorityFiles {
+    AuthorityFiles {
+        cert_pem: pki.authority.cert_pem.clone(),
+        key_pem: pki.authority.key_pem.clone(),
+        server_cert_pem: pki.server_cert_pem.clone(),
+    }
+}
+
+fn listed(pki: &Pki, now: Timestamp) -> Vec<Listed> {
+    let certificates = pki.certificates().into_iter();
+    let row = |(name, pem): (String, &str)| {
+        let info = CertificateInfo::read(pem)?;
+        Some(Listed {
+            name,
+            expiring: expiry::is_expiring(info.not_before, info.not_after, now),
+            subject: info.subject,
+            issuer: info.issuer,
+            not_before: info.not_before,
+            not_after: info.not_after,
+        })
+    };
+    certificates.filter_map(row).collect()
+}
+
+fn write_kubeconfig(file: &KubeconfigFile, pki: &Pki) -> Result<(), PkiError> {
+    let text = kubeconfig::render(
+        &file.server,
+        &pki.authority.bundle(),
+        ADMIN,
+        &pki.admin_cert_pem,
+        &pki.admin_key_pem,
+    );
+    files::write_private(&file.path, &text)
+}

@@ -1,0 +1,131 @@
+//! Stored revocations of client certificates. [`kennel_core::certificates::revocation`] has the rules.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kennel_core::certificates::revocation::{self, BEFORE, NAMESPACE, SECRET_TYPE, USER};
+use kennel_store::{Durability, Op, Store, WriteError};
+use kennel_types::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::object::{self, Document, Head, Stored};
+use crate::registry::{self, Resource};
+use crate::status::{ApiError, Result};
+
+/// How often a revocation is written again when another write comes first.
+const ATTEMPTS_MAX: usize = 16;
+
+#[derive(Deserialize)]
+struct Secret {
+    #[serde(rename = "type")]
+    kind: String,
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    user: String,
+    #[serde(rename = "issued-before")]
+    before: String,
+}
+
+fn row() -> &'static Resource {
+    registry::core("secrets")
+}
+
+fn key(user: &str) -> String {
+    object::key(row(), Some(NAMESPACE), &revocation::secret_name(user))
+}
+
+/// Whether a certificate of this user that was issued at this time is revoked.
+pub(crate) fn is_revoked(store: &dyn Store<Head>, user: &str, issued: Timestamp) -> bool {
+    let stored = store.get(&key(user));
+    stored.is_some_and(|stored| match before(&stored, user) {
+        Some(before) => revocation::is_revoked(issued, before),
+        // One that cannot be read revokes everything.
+        None => true,
+    })
+}
+
+/// The time of a stored revocation. `None`: it cannot be read.
+fn before(stored: &Stored, user: &str) -> Option<Timestamp> {
+    let secret: Secret = serde_json::from_slice(&stored.value).ok()?;
+    let text = |field: &str| String::from_utf8(STANDARD.decode(field).ok()?).ok();
+    let is_users = secret.kind == SECRET_TYPE && text(&secret.data.user)? == user;
+    is_users.then(|| Timestamp::parse(&text(&secret.data.before)?))?
+}
+
+/// Revokes the certificates of a user that were issued before this time.
+pub(crate) async fn revoke(store: &dyn Store<Head>, user: &str, time: Timestamp) -> Result<()> {
+    let key = key(user);
+    for _ in 0..ATTEMPTS_MAX {
+        let stored = store.get(&key);
+        let earlier = stored.as_ref().and_then(|stored| before(stored, user));
+        if earlier.is_some_and(|earlier| earlier >= time) {
+            return Ok(());
+        }
+        let (value, head) = encoded(stored.as_ref(), user, time)?;
+        let op = match &stored {
+            None => Op::Create {
+                key: key.clone(),
+                value,
+                head,
+            },
+            Some(stored) => Op::Update {
+                key: key.clone(),
+                expected: stored.modified,
+                value,
+                head,
+                durability: Durability::Synced,
+            },
+        };
+        match store.write(op).await {
+            Ok(_) => {
+                tracing::info!(user, "revoked the client certificates of a user");
+                return Ok(());
+            }
+            Err(WriteError::Exists(_) | WriteError::Stale(_) | WriteError::Missing) => {}
+            Err(WriteError::Closed) => {
+                return Err(ApiError::unavailable("the server is shutting down"));
+            }
+            Err(error) => {
+                let why = format!("cannot revoke certificates of {user}: {error}");
+                return Err(ApiError::internal(why));
+            }
+        }
+    }
+    let why = format!("cannot revoke certificates of {user}: other writes came first");
+    Err(ApiError::internal(why))
+}
+
+/// The revocation as it is stored; with another time, if there is one already.
+fn encoded(stored: Option<&Stored>, user: &str, time: Timestamp) -> Result<(bytes::Bytes, Head)> {
+    let mut document = match stored {
+        Some(stored) => Document::from_stored(row(), stored).map_err(ApiError::internal)?,
+        None => Document::new(json!({"metadata": {
+            "name": revocation::secret_name(user), "namespace": NAMESPACE,
+            "uid": uuid::Uuid::new_v4().to_string(),
+            "creationTimestamp": Timestamp::from_millis(jiff::Timestamp::now().as_millisecond()),
+        }})),
+    };
+    document.tree["type"] = SECRET_TYPE.into();
+    document.tree["data"] =
+        json!({USER: STANDARD.encode(user), BEFORE: STANDARD.encode(time.to_string())});
+    document.encode(row()).map_err(ApiError::internal)
+}
+
+/// Deletes revocations that no valid certificate can be affected by.
+pub(crate) async fn delete_obsolete(store: &dyn Store<Head>, now: Timestamp) {
+    let prefix = object::key(row(), Some(NAMESPACE), "revoked-user-");
+    for stored in store.range(&prefix, None, None).records {
+        let secret: Option<Secret> = serde_json::from_slice(&stored.value).ok();
+        let user = secret.and_then(|secret| STANDARD.decode(secret.data.user).ok());
+        let user = user.and_then(|user| String::from_utf8(user).ok());
+        let time = user.and_then(|user| before(&stored, &user));
+        if time.is_some_and(|time| revocation::is_obsolete(time, now)) {
+            let (key, expected) = (stored.key.to_string(), stored.modified);
+            // One that was written again meanwhile stays.
+            let _outcome = store.write(Op::Delete { key, expected }).await;
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A server with a clock that tests move, and clients that share it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use http::Method;
+use http_body_util::{BodyExt as _, Full};
+use kennel_server::audit;
+use kennel_server::limits::Timeouts;
+use kennel_server::pki::Clock;
+use kennel_server::pki::issue::Files;
+use kennel_server::request::User;
+use kennel_server::server::{Config, Server};
+use kennel_types::Timestamp;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::fixture::{Answer, request};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const DAY: i64 = 86_400;
+const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+
+/// Moves only when a test says so. It starts now, because the age of files is compared with it.
+#[derive(Clone, Debug)]
+pub(super) struct MovedClock(Arc<AtomicI64>);
+
+impl MovedClock {
+    fn now() -> Self {
+        Self(Arc::new(AtomicI64::new(jiff::Timestamp::now().as_second())))
+    }
+
+    pub(super) fn seconds(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+impl TimeProvider for MovedClock {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = u64::try_from(self.seconds()).ok()?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
+}
+
+/// A certificate and its key.
+pub(super) type Pair = (String, String);
+
+pub(super) struct Fixture {
+    pub(super) server: Server,
+    pub(super) clock: MovedClock,
+    pub(super) dir: TempDir,
+}
+
+impl Fixture {
+    pub(super) async fn new() -> Self {
+        Self::prepared(|_, _| {}).await
+    }
+
+    /// `prepare` may put files into the directory of certificates.
+    pub(super) async fn prepared(prepare: impl FnOnce(&std::path::Path, &MovedClock)) -> Self {
+        let (dir, clock) = (TempDir::new().unwrap(), MovedClock::now());
+        std::fs::create_dir(dir.path().join("pki")).unwrap();
+        prepare(&dir.path().join("pki"), &clock);
+        let own = clock.clone();
+        let config = Config {
+            data_dir: dir.path().to_owned(),
+            listen: "127.0.0.1:0".parse().unwrap(),
+            tls_san: Vec::new(),
+            service_cidr: "10.96.0.0/16".parse().unwrap(),
+            token_file: None,
+            token_key_days: 90,
+            event_ttl: PATIENCE,
+            timeouts: Timeouts::default(),
+            audit: audit::Options::off(),
+            encryption_key_file: None,
+            clock: Clock::new(move || Timestamp::from_secs(own.seconds())),
+        };
+        let server = Server::start(config).await.unwrap();
+        Self { server, clock, dir }
+    }
+
+    /// Moves the clock, and has the server look at its certificates.
+    pub(super) async fn advance(&self, days: i64) {
+        self.clock.advance(days * DAY);
+        self.server.renew_certificates().await;
+    }
+
+    pub(super) fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join("pki").join(name)).unwrap()
+    }
+
+    pub(super) fn admin(&self) -> Pair {
+        (self.file("admin.crt"), self.file("admin.key"))
+    }
+
+    /// A new client certificate of this cluster.
+    pub(super) fn issue(&self, user: &str, group: &str) -> Pair {
+        let pki = self.dir.path().join("pki");
+        let own = self.clock.clone();
+        let clock = Clock::new(move || Timestamp::from_secs(own.seconds()));
+        let authority = kennel_server::pki::Authority::open(&pki, &clock).unwrap();
+        let files = TempDir::new().unwrap();
+        let issue = Files::new(&authority, files.path(), clock.now());
+        issue.client("user", user, Some(group)).unwrap()
+    }
+
+    /// Connects, trusting these authorities.
+    pub(super) async fn connect(
+        &self,
+        authorities: &str,
+        shown: Option<&Pair>,
+    ) -> Result<Connection, std::io::Error> {
+        let all = |pem: &str| {
+            let all = CertificateDer::pem_slice_iter(pem.as_bytes());
+            all.collect::<Result<Vec<_>, _>>().unwrap()
+        };
+        let mut roots = RootCertStore::empty();
+        for authority in all(authorities) {
+            roots.add(authority).unwrap();
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_details(provider, Arc::new(self.clock.clone()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match shown {
+            Some((cert, key)) => {
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                builder.with_client_auth_cert(all(cert), key).unwrap()
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let socket = TcpStream::connect(self.server.address).await?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        connector.connect(name, socket).await.map(Connection)
+    }
+
+    /// The status code of a request with this certificate, on a connection of its own.
+    pub(super) async fn code(&self, shown: &Pair) -> u16 {
+        let authorities = self.server.certificates.bundle.get();
+        let mut connection = self.connect(&authorities, Some(shown)).await.unwrap();
+        connection.who_am_i().await
+    }
+
+    /// A request from within, as administrator.
+    pub(super) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        self.ask_as(method, path, body, User::master("tester"))
+            .await
+    }
+
+    pub(super) async fn ask_as(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        user: User,
+    ) -> Answer {
+        let (parts, body) = request(method, path, body).into_parts();
+        let request = http::Request::from_parts(parts, Full::new(body));
+        let answer = kennel_server::http::answer(&self.server.api, request, user).await;
+        let (parts, body) = answer.into_parts();
+        Answer {
+            code: parts.status.as_u16(),
+            headers: parts.headers,
+            body: body.collect().await.unwrap().to_bytes(),
+        }
+    }
+}
+
+/// An open connection.
+pub(super) struct Connection(TlsStream<TcpStream>);
+
+impl Connection {
+    /// The server's own certificate.
+    pub(super) fn leaf(&self) -> Vec<u8> {
+        let chain = self.0.get_ref().1.peer_certificates().unwrap();
+        chain.first().unwrap().to_vec()
+    }
+
+    /// The status code of a request on this connection.
+    pub(super) async fn who_am_i(&mut self) -> u16 {
+        let head = format!(
+            "POST {WHO} HTTP/1.1\r\nHost: kennel\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+        );
+        self.0.write_all(head.as_bytes()).await.unwrap();
+        self.0.flush().await.unwrap();
+        let reading = async {
+            let mut read = Vec::new();
+            while !read.ends_with(b"\r\n\r\n") {
+                read.push(self.0.read_u8().await.unwrap());
+            }
+            let head = String::from_utf8(read).unwrap().to_lowercase();
+            let length = head.split("content-length: ").nth(1).unwrap();
+            let length = length.split("\r\n").next().unwrap().parse().unwrap();
+            let mut body = vec![0; length];
+            self.0.read_exact(&mut body).await.unwrap();
+            head.split(' ').nth(1).unwrap().parse().unwrap()
+        };
+        tokio::time::timeout(PATIENCE, reading).await.unwrap()
+    }
+}
