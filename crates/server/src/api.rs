@@ -119,6 +119,8 @@ impl Observed for Api {
             metrics::seconds(Duration::from_nanos(nanoseconds)),
         );
         page.number(&metrics::AUDIT_DROPPED, self.settings.audit.lost());
+        let suppressed = self.settings.audit.suppressed();
+        page.number(&metrics::AUDIT_SUPPRESSED, suppressed);
         if let Some(stats) = self.store.stats() {
             page.number(&metrics::WRITES, stats.writes);
             page.number(&metrics::BATCHES, stats.batches);

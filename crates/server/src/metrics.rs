@@ -26,6 +26,8 @@ kennel_core::metrics! {
         "Time spent on authorization decisions.";
     Counter AUDIT_DROPPED = "kennel_audit_dropped_events_total" []
         "Audit events that could not be written to the audit log.";
+    Counter AUDIT_SUPPRESSED = "kennel_audit_suppressed_requests_total" []
+        "Refused unauthenticated requests that the audit log counts and does not record one by one.";
     Counter WRITES = "kennel_store_writes_total" [] "Writes committed.";
     Counter BATCHES = "kennel_store_batches_total" [] "Transactions committed.";
     Counter SYNCS = "kennel_store_syncs_total" [] "Calls of fsync.";
