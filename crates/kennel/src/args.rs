@@ -402,7 +402,7 @@ pub(crate) struct ServerArgs {
 
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct AuditArgs {
-    /// Audit log of requests that change objects: a file, `-` for stdout, or `off`
+    /// Audit log of changes, and of reads of secrets, logs, exec and proxies: a file, `-` for stdout, or `off`
     /// [default: audit/audit.log in the data directory]
     #[arg(long = "audit-log", value_name = "PATH")]
     pub(crate) path: Option<String>,

@@ -145,6 +145,8 @@ impl Observed for Api {
         });
         page.rows(&metrics::CERTIFICATE_ENDS, ends);
         page.number(&metrics::AUDIT_DROPPED, self.settings.audit.lost());
+        let suppressed = self.settings.audit.suppressed();
+        page.number(&metrics::AUDIT_SUPPRESSED, suppressed);
         if let Some(stats) = self.store.stats() {
             page.number(&metrics::WRITES, stats.writes);
             page.number(&metrics::BATCHES, stats.batches);

@@ -38,6 +38,23 @@ pub enum Command {
     Unreadable,
 }
 
+impl Command {
+    /// Whether it names this revision.
+    pub fn names(&self, revision: &str) -> bool {
+        match self {
+            Self::Promote { hash, .. } | Self::Abort { hash } | Self::Retry { hash, .. } => {
+                hash == revision
+            }
+            Self::Unreadable => false,
+        }
+    }
+
+    /// Whether it could be for a rollout of this revision: it names no other.
+    pub fn is_for(&self, revision: &str) -> bool {
+        *self == Self::Unreadable || self.names(revision)
+    }
+}
+
 /// The commands on a DaemonSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commands {

@@ -4,27 +4,33 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
+use kennel_client::feed;
 use kennel_core::rollout::Outcome;
 use kennel_core::rollout::state::Phase;
 use kennel_core::rollout::status::Status;
 use kennel_core::why::{Cause, NodeAnswer, explain};
 use kube::Client;
-use serde_json::Value;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::runtime::watcher::Config;
 
 use super::options::StatusArgs;
 use super::{OK, Views};
 use crate::inspect::options::Output;
-use crate::inspect::{connect, lists, print, snapshot};
+use crate::inspect::{connect, print, snapshot};
 
 const FAILED: u8 = 1;
 const IN_PROGRESS: u8 = 3;
 const WAITING: u8 = 4;
 
-/// How often a watch asks whether the DaemonSet or its revisions have changed.
-const POLL: Duration = Duration::from_secs(1);
-/// How often it reads everything even if they have not: nodes go down without a trace in them.
-const READ_ALL: Duration = Duration::from_secs(10);
-/// How long the API may fail before a watch gives up.
+/// How long after a read the next one begins at the earliest, however much changes: it lists all nodes and pods.
+const READ_AFTER: Duration = Duration::from_secs(1);
+/// How long after a read the next one begins although no change has shown: nodes go down without a trace in the DaemonSet
+/// and its revisions.
+const READ_ANYWAY: Duration = Duration::from_secs(10);
+/// How long the API may fail before `--watch` gives up.
 const UNREADABLE_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +43,7 @@ pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     if args.watch || args.timeout.is_some() {
         return Watch::new(args, &client, &namespace, name).run().await;
     }
-    let status = read(&client, &namespace, name).await?;
+    let (status, _) = read(&client, &namespace, name).await?;
     print(&args.output.render(&status, || status.text())?)?;
     Ok(code(status.outcome).into())
 }
@@ -51,8 +57,10 @@ fn code(outcome: Outcome) -> u8 {
     }
 }
 
-async fn read(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Status> {
+/// The status, and the selector of the DaemonSet's revisions.
+async fn read(client: &Client, namespace: &str, name: &str) -> anyhow::Result<(Status, String)> {
     let set = snapshot::daemon_set(client, namespace, name).await?;
+    let selector = set.selector.to_string();
     let nodes = snapshot::Nodes::read(client).await?;
     let snapshot = snapshot::read(client, set, nodes, None).await?;
     for note in &snapshot.unreadable {
@@ -61,11 +69,27 @@ async fn read(client: &Client, namespace: &str, name: &str) -> anyhow::Result<St
     let answer = explain(&snapshot);
     let problem = |node: &&NodeAnswer| !node.ok() || node.cause == Cause::NewPodNotAvailable;
     let views = Views::of(snapshot);
-    Ok(Status::of(&views.outline(), |name| {
+    let status = Status::of(&views.outline(), |name| {
         let mut nodes = answer.nodes.iter().filter(problem);
         let found = nodes.find(|node| node.node == name);
         found.map(|node| node.message.clone())
-    }))
+    });
+    Ok((status, selector))
+}
+
+/// Yields whenever the DaemonSet or one of its revisions has changed.
+fn changes(client: &Client, namespace: &str, name: &str, selector: &str) -> BoxStream<'static, ()> {
+    const WITHOUT: &str = "changes show within ten seconds";
+    let watch = |resource: &ApiResource, config: Config, what: &'static str| {
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, resource);
+        feed::watch_optional(api, config, what, WITHOUT).map(|_| ())
+    };
+    let set = Config::default().fields(&format!("metadata.name={name}"));
+    let set = watch(&ApiResource::erase::<DaemonSet>(&()), set, "the DaemonSet");
+    let revisions = ApiResource::erase::<ControllerRevision>(&());
+    let config = Config::default().labels(selector);
+    let revisions = watch(&revisions, config, "controllerrevisions");
+    stream::select(set, revisions).boxed()
 }
 
 /// Shows a rollout until it has an outcome.
@@ -79,6 +103,8 @@ struct Watch<'a> {
     /// What is on the screen.
     shown: String,
     last: Option<Status>,
+    /// Open since the first read.
+    changes: Option<BoxStream<'static, ()>>,
 }
 
 impl<'a> Watch<'a> {
@@ -94,14 +120,15 @@ impl<'a> Watch<'a> {
             on_terminal: std::io::stdout().is_terminal(),
             shown: String::new(),
             last: None,
+            changes: None,
         }
     }
 
     async fn run(mut self) -> anyhow::Result<ExitCode> {
-        let mut seen: Option<(String, Instant)> = None;
         let mut failing_since = None;
         loop {
-            match self.step_in_time(&mut seen).await {
+            let read_at = Instant::now();
+            match self.step_in_time().await {
                 Ok(Some(code)) => return Ok(code),
                 Ok(None) => failing_since = None,
                 Err(error) => {
@@ -112,48 +139,50 @@ impl<'a> Watch<'a> {
                         return Err(error);
                     }
                     tracing::warn!("{error:#}");
-                    seen = None;
                 }
             }
             if let Some(code) = self.timed_out()? {
                 return Ok(code);
             }
-            let left = self
-                .deadline
-                .map(|end| end.saturating_duration_since(Instant::now()));
-            tokio::time::sleep(left.map_or(POLL, |left| left.min(POLL))).await;
+            let fails = failing_since.is_some();
+            let at_latest = if fails { READ_AFTER } else { READ_ANYWAY };
+            self.wait(read_at + READ_AFTER, read_at + at_latest).await;
+        }
+    }
+
+    /// Waits for a change, between the two times and not beyond the deadline.
+    async fn wait(&mut self, at_soonest: Instant, at_latest: Instant) {
+        let bounded = |time: Instant| self.deadline.map_or(time, |end| end.min(time));
+        let (at_soonest, at_latest) = (bounded(at_soonest).into(), bounded(at_latest).into());
+        if let Some(changes) = &mut self.changes {
+            // Without a change, everything is read anyway.
+            let _none_in_time = tokio::time::timeout_at(at_latest, changes.next()).await;
+            tokio::time::sleep_until(at_soonest).await;
+            // One read shows all that have come meanwhile.
+            while changes.next().now_or_never().flatten().is_some() {}
+        } else {
+            tokio::time::sleep_until(at_latest).await;
         }
     }
 
     /// As [`step`](Self::step), but not beyond the deadline.
-    async fn step_in_time(
-        &mut self,
-        seen: &mut Option<(String, Instant)>,
-    ) -> anyhow::Result<Option<ExitCode>> {
+    async fn step_in_time(&mut self) -> anyhow::Result<Option<ExitCode>> {
         let Some(deadline) = self.deadline else {
-            return self.step(seen).await;
+            return self.step().await;
         };
-        let step = tokio::time::timeout_at(deadline.into(), self.step(seen)).await;
+        let step = tokio::time::timeout_at(deadline.into(), self.step()).await;
         step.unwrap_or_else(|_| match self.last {
             Some(_) => Ok(None),
             None => Err(NoAnswer.into()),
         })
     }
 
-    /// Reads and shows the rollout if it may have changed. Returns the exit code once there is an outcome.
-    async fn step(
-        &mut self,
-        seen: &mut Option<(String, Instant)>,
-    ) -> anyhow::Result<Option<ExitCode>> {
-        let version = self.version().await?;
-        let fresh = seen
-            .as_ref()
-            .is_some_and(|(last, at)| *last == version && at.elapsed() < READ_ALL);
-        if fresh {
-            return Ok(None);
-        }
-        let status = read(self.client, self.namespace, self.name).await?;
-        *seen = Some((version, Instant::now()));
+    /// Reads and shows the rollout. Returns the exit code once there is an outcome.
+    async fn step(&mut self) -> anyhow::Result<Option<ExitCode>> {
+        let (client, namespace, name) = (self.client, self.namespace, self.name);
+        let (status, selector) = read(client, namespace, name).await?;
+        self.changes
+            .get_or_insert_with(|| changes(client, namespace, name, &selector));
         self.show(&status)?;
         let goes_back = status.phase == Phase::RollingBack.to_string();
         let outcome = status.outcome;
@@ -163,19 +192,6 @@ impl<'a> Watch<'a> {
         }
         self.last = Some(status);
         Ok(ends.then(|| code(outcome).into()))
-    }
-
-    /// The resource versions of the DaemonSet and its revisions.
-    async fn version(&self) -> anyhow::Result<String> {
-        let (namespace, name) = (self.namespace, self.name);
-        let set = snapshot::daemon_set(self.client, namespace, name).await?;
-        let selector = set.selector.to_string();
-        let path = snapshot::revisions(namespace);
-        let revisions = lists::list(self.client, &path, Some(&selector), None).await;
-        let version = |object: &Value| object["metadata"]["resourceVersion"].to_string();
-        // Without the right to list them, the DaemonSet's conditions change as well.
-        let revisions: String = revisions.unwrap_or_default().iter().map(version).collect();
-        Ok(format!("{} {revisions}", set.version))
     }
 
     /// On a terminal the screen is redrawn; in a log there is a line for each change.

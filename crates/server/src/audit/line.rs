@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use http::{HeaderValue, Uri};
+use http::{HeaderValue, Method, Uri};
 use jiff::Timestamp;
 use kennel_types::Verb;
 use serde::Serialize;
 
+use super::noise::Suppressed;
 use super::pending::{self, Event};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::request::User;
 use crate::request::path::{self, Route};
+use crate::request::query::Query;
 
 /// Longer URIs are truncated. Selectors of real clients fit.
 const URI_BYTES_MAX: usize = 2048;
@@ -103,8 +105,8 @@ pub(super) fn write(out: &mut Vec<u8>, event: &Event) {
         annotations.insert("authorization.k8s.io/reason", why.clone());
     }
     let line = Line {
-        // An exec stream begins with its response.
-        stage: if event.code == 101 {
+        // A stream begins with its response.
+        stage: if event.is_stream {
             "ResponseStarted"
         } else {
             "ResponseComplete"
@@ -144,6 +146,24 @@ pub(super) fn write_lost(out: &mut Vec<u8>, lost: u64) {
     write_line(out, &line);
 }
 
+/// Writes the line that reports refused unauthenticated requests that have no lines of their own.
+pub(super) fn write_suppressed(out: &mut Vec<u8>, suppressed: &Suppressed) {
+    let (id, now) = (pending::new_id(), Timestamp::now());
+    let sources = suppressed.sources.iter();
+    let sources: Vec<String> = sources
+        .map(|(address, count)| format!("{address}: {count}"))
+        .collect();
+    let requests = suppressed.requests.to_string();
+    let line = Line {
+        annotations: BTreeMap::from([
+            ("audit.kennel.dev/suppressed-requests", requests),
+            ("audit.kennel.dev/suppressed-sources", sources.join(", ")),
+        ]),
+        ..empty_line(&id, now, now)
+    };
+    write_line(out, &line);
+}
+
 /// Whether this is an accepted renewal of a node's lease by the node itself or by nodes that are part of
 /// this process.
 pub(super) fn is_heartbeat(event: &Event) -> bool {
@@ -162,7 +182,9 @@ pub(super) fn is_heartbeat(event: &Event) -> bool {
 }
 
 fn asked<'a>(event: &'a Event, route: Option<&'a Route>, path: &'a str) -> Attributes<'a> {
-    Attributes::of(&event.method, route, path, false, None)
+    let query = event.uri.query().filter(|_| event.method == Method::GET);
+    let watching = Query::parse(query).flag("watch").unwrap_or_default();
+    Attributes::of(&event.method, route, path, watching, None)
 }
 
 fn empty_line(id: &HeaderValue, received: Timestamp, answered: Timestamp) -> Line<'_> {
@@ -241,7 +263,6 @@ fn write_line(out: &mut Vec<u8>, line: &Line<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use http::Method;
     use serde_json::{Value, json};
 
     use super::super::response::Subject;
@@ -318,6 +339,26 @@ mod tests {
         assert_eq!(
             (unknown.get("objectRef"), unknown.get("annotations")),
             (None, None)
+        );
+    }
+
+    #[test]
+    fn watches_and_other_streams_are_logged_when_they_start() {
+        let mut event = Event::example();
+        event.method = Method::GET;
+        event.uri = Uri::from_static("/api/v1/namespaces/a/secrets?watch=true");
+        (event.code, event.is_stream) = (200, true);
+        let watch = line(&event);
+        assert_eq!(
+            (&watch["verb"], &watch["stage"]),
+            (&json!("watch"), &json!("ResponseStarted"))
+        );
+        event.uri = Uri::from_static("/api/v1/namespaces/a/secrets/s?watch=true");
+        event.is_stream = false;
+        let get = line(&event);
+        assert_eq!(
+            (&get["verb"], &get["stage"]),
+            (&json!("get"), &json!("ResponseComplete"))
         );
     }
 

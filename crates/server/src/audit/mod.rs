@@ -1,8 +1,9 @@
-//! The audit log: one event for every mutating request and every exec, attach or port-forward, whether
-//! it was allowed or not.
+//! The audit log: one event for every mutating request, every read of a secret, and every log, exec, attach,
+//! port-forward or proxy, whether it was allowed or not.
 //!
 //! ```text
 //!  request ─▶ PendingEvent ──completed or dropped──▶ queue ──▶ writer thread ─▶ line ─▶ file
+//!                                        noise: refused unauthenticated requests beyond a rate are only counted
 //! ```
 //!
 //! A request pays for a few clones and a push; the writer thread does the rest. Requests never wait
@@ -12,6 +13,7 @@
 
 mod file;
 mod line;
+mod noise;
 mod options;
 mod pending;
 mod queue;
@@ -75,14 +77,13 @@ impl Audit {
         })
     }
 
-    /// Begins the event of a request. Reads have none, except for a GET that opens a stream (exec over
-    /// WebSocket).
+    /// Begins the event of a request. Only sensitive reads have one.
     pub(crate) fn begin<B>(&self, request: &Request<B>, caller: &Caller) -> PendingEvent {
         let reads = [Method::GET, Method::HEAD, Method::OPTIONS];
         match &self.running {
             Some(running)
                 if !reads.contains(request.method())
-                    || path::opens_stream(request.uri().path()) =>
+                    || path::is_sensitive(request.uri().path()) =>
             {
                 PendingEvent::new(Arc::clone(&running.queue), request, caller)
             }
@@ -94,6 +95,12 @@ impl Audit {
     pub(crate) fn lost(&self) -> u64 {
         let running = self.running.as_ref();
         running.map_or(0, |running| running.queue.lost())
+    }
+
+    /// Refused unauthenticated requests that were counted and not recorded, since the start.
+    pub(crate) fn suppressed(&self) -> u64 {
+        let running = self.running.as_ref();
+        running.map_or(0, |running| running.queue.suppressed())
     }
 
     /// Writes the queued events and stops. Events of later requests count as lost.

@@ -34,8 +34,17 @@ pub(super) struct Event {
     pub(super) received: Timestamp,
     pub(super) answered: Timestamp,
     pub(super) code: u16,
+    /// The response lasts: a watch, a log that is followed.
+    pub(super) is_stream: bool,
     /// What the response says about the object.
     pub(super) subject: Subject,
+}
+
+impl Event {
+    /// A refused request without a valid credential: anybody can send it.
+    pub(super) fn is_noise(&self) -> bool {
+        self.user.as_ref().is_none_or(User::is_anonymous) && self.code >= 400
+    }
 }
 
 /// The event of a request. It is queued on drop, even if there was no response (the client closed the
@@ -62,6 +71,7 @@ impl PendingEvent {
             received: now,
             answered: now,
             code: CLIENT_CLOSED_REQUEST,
+            is_stream: false,
             subject: Subject::default(),
         };
         Self(Some((queue, Box::new(event))))
@@ -99,6 +109,7 @@ impl PendingEvent {
     pub(crate) fn complete(mut self, response: &mut Response<Body>) {
         if let Some((_, event)) = &mut self.0 {
             event.code = response.status().as_u16();
+            event.is_stream = event.code == 101 || matches!(response.body(), Body::Stream(_));
             event.subject = response::subject(&event.method, event.code, response.body());
             response.headers_mut().insert(AUDIT_ID, event.id.clone());
         }

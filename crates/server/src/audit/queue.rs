@@ -3,8 +3,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::noise::{self, Noise, Suppressed};
 use super::pending::Event;
 
 /// A few seconds of the fastest rollout (5,000 writes a second), and about 12 MB at 700 bytes each. If
@@ -20,7 +21,11 @@ const BATCH_DELAY: Duration = Duration::from_millis(20);
 pub(super) struct Queue {
     state: Mutex<State>,
     filled: Condvar,
+    noise: Mutex<Noise>,
     lost: AtomicU64,
+    /// Those of them that found the queue full.
+    overflowed: AtomicU64,
+    suppressed: AtomicU64,
 }
 
 #[derive(Default)]
@@ -40,11 +45,23 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues an event, or counts it as lost if the queue is full or closed.
+    fn noise(&self) -> MutexGuard<'_, Noise> {
+        self.noise.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues an event, unless it is one of too many refused unauthenticated requests. Counts it as lost if the queue is
+    /// full or closed.
     pub(super) fn push(&self, event: Box<Event>) {
+        if event.is_noise() && !self.noise().admit(event.address, Instant::now()) {
+            self.suppressed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let mut state = self.state();
-        if state.closed || state.events.len() == EVENTS_MAX {
+        let is_full = state.events.len() == EVENTS_MAX;
+        if state.closed || is_full {
             drop(state);
+            self.overflowed
+                .fetch_add(u64::from(is_full), Ordering::Relaxed);
             return self.count_lost(1);
         }
         state.events.push(event);
@@ -57,16 +74,22 @@ impl Queue {
         }
     }
 
-    /// Waits for events and takes all of them; `None` once the queue is closed and empty.
+    /// Waits for events and takes all of them; `None` once the queue is closed and empty. Takes none after a while without
+    /// any, so that the writer can report what was counted.
     #[expect(clippy::vec_box, reason = "as in `State`")]
     pub(super) fn take(&self) -> Option<Vec<Box<Event>>> {
         let mut state = self.state();
         state.is_idle = state.events.is_empty();
         let waited = self
             .filled
-            .wait_while(state, |state| state.events.is_empty() && !state.closed);
-        state = waited.unwrap_or_else(PoisonError::into_inner);
+            .wait_timeout_while(state, noise::WINDOW, |state| {
+                state.events.is_empty() && !state.closed
+            });
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
         state.is_idle = false;
+        if state.events.is_empty() && !state.closed {
+            return Some(Vec::new());
+        }
         let waited = self.filled.wait_timeout_while(state, BATCH_DELAY, |state| {
             state.events.len() < BATCH_EVENTS && !state.closed
         });
@@ -85,6 +108,21 @@ impl Queue {
         self.lost.fetch_add(lines, Ordering::Relaxed);
     }
 
+    /// Events that found the queue full.
+    pub(super) fn overflowed(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed)
+    }
+
+    /// Refused unauthenticated requests that were only counted.
+    pub(super) fn suppressed(&self) -> u64 {
+        self.suppressed.load(Ordering::Relaxed)
+    }
+
+    /// Those that no line reports yet, once that is due.
+    pub(super) fn take_suppressed(&self, closing: bool) -> Option<Suppressed> {
+        self.noise().take(Instant::now(), closing)
+    }
+
     /// Lines that are missing from the log.
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -96,18 +134,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn unauthenticated_requests_do_not_fill_the_queue() {
+        let queue = Queue::default();
+        for number in 0..EVENTS_MAX * 2 {
+            let mut event = Event::example();
+            event.code = 401;
+            event.user = (number % 2 == 0).then(crate::request::User::anonymous);
+            queue.push(event);
+        }
+        // What an anonymous user may do is no noise.
+        let mut allowed = Event::example();
+        allowed.user = Some(crate::request::User::anonymous());
+        queue.push(allowed);
+        let recorded = queue.take().map_or(0, |events| events.len());
+        assert!((2..50).contains(&recorded), "{recorded}");
+        let suppressed = usize::try_from(queue.suppressed());
+        assert_eq!(suppressed, Ok(EVENTS_MAX * 2 + 1 - recorded));
+        assert_eq!(queue.lost(), 0);
+    }
+
+    #[test]
     fn overflow_is_counted_and_queued_events_survive_close() {
         let queue = Queue::default();
         for _ in 0..EVENTS_MAX + 3 {
             queue.push(Event::example());
         }
-        assert_eq!(queue.lost(), 3);
+        assert_eq!((queue.lost(), queue.overflowed()), (3, 3));
         assert_eq!(queue.take().map(|events| events.len()), Some(EVENTS_MAX));
         queue.push(Event::example());
         queue.close();
         queue.push(Event::example());
         assert_eq!(queue.take().map(|events| events.len()), Some(1));
         assert!(queue.take().is_none());
-        assert_eq!(queue.lost(), 4);
+        assert_eq!((queue.lost(), queue.overflowed()), (4, 3));
     }
 }

@@ -2,6 +2,7 @@
 //! lines. Only the shutdown of the server waits for it.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::file::Output;
 use super::line;
@@ -11,6 +12,9 @@ use super::queue::Queue;
 /// Bytes per write: few system calls, and little is lost when one fails.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// How often the server's log says that the queue was full: it can be so for as long as the disk is too slow.
+const OVERFLOW_WARNING_EVERY: Duration = Duration::from_secs(10);
+
 pub(super) struct Writer {
     queue: Arc<Queue>,
     output: Output,
@@ -19,6 +23,8 @@ pub(super) struct Writer {
     lines: Vec<u8>,
     /// How many lost lines the log has reported.
     reported_lost: u64,
+    /// How many events that found the queue full the server's log has reported, and when.
+    warned_overflow: (u64, Option<Instant>),
     /// The last write failed. Logged once, not for every write.
     is_failing: bool,
 }
@@ -31,6 +37,7 @@ impl Writer {
             skip_heartbeats,
             lines: Vec::new(),
             reported_lost: 0,
+            warned_overflow: (0, None),
             is_failing: false,
         }
     }
@@ -41,11 +48,15 @@ impl Writer {
             self.write(&events);
         }
         self.report_lost();
+        self.report_suppressed(true);
+        self.warn_overflow(true);
         self.output.sync();
     }
 
     fn write(&mut self, events: &[Box<Event>]) {
         self.report_lost();
+        self.report_suppressed(false);
+        self.warn_overflow(false);
         let mut line = Vec::new();
         for event in events {
             if self.skip_heartbeats && line::is_heartbeat(event) {
@@ -73,6 +84,36 @@ impl Writer {
         if self.output.append(&line).is_ok() {
             self.reported_lost = lost;
         }
+    }
+
+    /// Writes a line that counts refused unauthenticated requests without lines of their own.
+    fn report_suppressed(&mut self, closing: bool) {
+        let Some(suppressed) = self.queue.take_suppressed(closing) else {
+            return;
+        };
+        let from = suppressed.sources.first();
+        let from = from.map_or_else(String::new, |(address, count)| {
+            format!(", most ({count}) from {address}")
+        });
+        let requests = suppressed.requests;
+        tracing::warn!(
+            "refused {requests} more unauthenticated requests than the audit log records{from}"
+        );
+        line::write_suppressed(&mut self.lines, &suppressed);
+        self.flush();
+    }
+
+    /// Tells the server's log that the queue was full.
+    fn warn_overflow(&mut self, closing: bool) {
+        let (warned, at) = self.warned_overflow;
+        let overflowed = self.queue.overflowed();
+        let is_early = at.is_some_and(|at| at.elapsed() < OVERFLOW_WARNING_EVERY) && !closing;
+        if overflowed == warned || is_early {
+            return;
+        }
+        self.warned_overflow = (overflowed, Some(Instant::now()));
+        let lost = overflowed - warned;
+        tracing::warn!("the queue of the audit log was full: {lost} lines are lost");
     }
 
     fn flush(&mut self) {
@@ -120,6 +161,34 @@ mod tests {
         let output = Output::open(&options).unwrap().unwrap();
         let queue = Arc::new(Queue::default());
         (Writer::new(Arc::clone(&queue), output, false), queue)
+    }
+
+    #[test]
+    fn unauthenticated_requests_without_lines_are_reported_when_the_log_is_closed() {
+        let dir = TempDir::new().unwrap();
+        let (writer, queue) = writer(dir.path());
+        for _ in 0..100 {
+            let mut event = Event::example();
+            (event.code, event.user) = (401, None);
+            event.address = Some([192, 0, 2, 7].into());
+            queue.push(event);
+        }
+        queue.close();
+        writer.run();
+        let text = std::fs::read_to_string(dir.path().join("audit.log")).unwrap();
+        let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let recorded = text.lines().count() as u64 - 1;
+        let counted = 100 - recorded;
+        assert_eq!(queue.suppressed(), counted);
+        let said = &last["annotations"];
+        assert_eq!(
+            said["audit.kennel.dev/suppressed-requests"],
+            counted.to_string()
+        );
+        assert_eq!(
+            said["audit.kennel.dev/suppressed-sources"],
+            format!("192.0.2.7: {counted}")
+        );
     }
 
     #[test]

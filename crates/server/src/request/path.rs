@@ -107,14 +107,22 @@ impl Route {
     }
 }
 
-/// Whether a GET of this path opens a stream (`exec`, `attach`, `portforward`).
-pub(crate) fn opens_stream(path: &str) -> bool {
-    // The last segment rules out nearly all paths without parsing them.
-    let last = path.trim_end_matches('/').rsplit('/').next();
-    matches!(last, Some("exec" | "attach" | "portforward"))
-        && parse(path)
-            .and_then(|route| route.connect())
-            .is_some_and(Connect::is_stream)
+/// The segments of which one is in the path of every sensitive read.
+const SENSITIVE_SEGMENTS: [&str; 6] = ["secrets", "log", "exec", "attach", "portforward", "proxy"];
+
+/// Whether a GET of this path shows what only few may see: secrets, logs, and what `exec`, `attach`, `portforward` and
+/// proxies reach.
+pub(crate) fn is_sensitive(path: &str) -> bool {
+    // Rules out nearly all paths without parsing them. An encoded segment may stand for any.
+    let mut segments = path.split('/');
+    let may_be = segments.any(|s| s.contains('%') || SENSITIVE_SEGMENTS.contains(&s));
+    if !may_be {
+        return false;
+    }
+    let route = parse(path);
+    let secrets = |place: &Place| (place.row.group, place.row.plural) == ("", "secrets");
+    matches!(&route, Some(Route::Objects(place)) if secrets(place))
+        || route.is_some_and(|route| route.connect().is_some())
 }
 
 /// A place in a collection that is always empty.
@@ -324,6 +332,33 @@ mod tests {
             other => format!("{other:?}"),
         };
         assert_eq!(shown, expected, "{path}");
+    }
+
+    #[test]
+    fn sensitive_reads_are_recognised_however_they_are_encoded() {
+        let check = |path: &str, expected| assert_eq!(is_sensitive(path), expected, "{path}");
+        let pod = "/api/v1/namespaces/a/pods/p";
+        for subresource in [
+            "log",
+            "exec",
+            "attach",
+            "portforward",
+            "proxy",
+            "proxy/a/b?c",
+        ] {
+            check(&format!("{pod}/{subresource}"), true);
+        }
+        check("/api/v1/secrets", true);
+        check("/api/v1/namespaces/a/secrets/", true);
+        check("/api/v1/namespaces/a/secrets/s", true);
+        check("/api/v1/namespaces/a/secret%73/s", true);
+        check("/api/v1/namespaces/a/pods/p/lo%67", true);
+        check("/api/v1/nodes/n/proxy/logs", true);
+        check(pod, false);
+        check("/api/v1/namespaces/secrets/pods", false);
+        check("/api/v1/namespaces/a/configmaps/log", false);
+        check("/api/v1/namespaces/a/configmaps/%73", false);
+        check("/apis/apps/v1/secrets", false);
     }
 
     #[test]

@@ -119,7 +119,53 @@ async fn a_request_whose_client_left_is_logged() {
 }
 
 #[tokio::test]
-async fn reads_and_watches_leave_no_lines() {
+async fn reads_of_secrets_are_logged_and_never_what_they_hold() {
+    let server = TestServer::audited().await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"k": "hunter2"}});
+    server.post(secrets, &secret).await.is(201);
+    server.get(&format!("{secrets}/s")).await.is(200);
+    server
+        .get("/api/v1/namespaces/default/secret%73/s")
+        .await
+        .is(200);
+    server.get("/api/v1/secrets?limit=1").await.is(200);
+    drop(server.watch(secrets).await);
+    let nobody = User::authenticated("nobody", Vec::new());
+    let asked = request(Method::GET, &format!("{secrets}/s"), None);
+    server.send_as(asked, nobody).await.is(403);
+    let lines = server.into_audit_log().await;
+    let said = lines.iter().map(|line| {
+        let paths = [
+            "/user/username",
+            "/verb",
+            "/objectRef/name",
+            "/stage",
+            "/responseStatus/code",
+        ];
+        let values = said(line, &paths).into_iter();
+        let words = values.map(|value| value.as_str().map_or(value.to_string(), str::to_owned));
+        words.collect::<Vec<_>>().join(" ")
+    });
+    let said: Vec<String> = said.collect();
+    let expected = [
+        "tester create s ResponseComplete 201",
+        "tester get s ResponseComplete 200",
+        "tester get s ResponseComplete 200",
+        "tester list null ResponseComplete 200",
+        "tester watch null ResponseStarted 200",
+        "nobody get s ResponseComplete 403",
+    ];
+    assert_eq!(said, expected);
+    assert!(
+        lines
+            .iter()
+            .all(|line| !line.to_string().contains("hunter2"))
+    );
+}
+
+#[tokio::test]
+async fn reads_and_watches_of_other_objects_leave_no_lines() {
     let server = TestServer::audited().await;
     server.get(MAPS).await.is(200);
     drop(server.watch(MAPS).await);

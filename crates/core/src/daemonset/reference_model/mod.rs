@@ -99,6 +99,8 @@ enum Pending {
     Status(Uid),
     NewRevision(Uid),
     Record(Uid),
+    /// Stable's revision, which was deleted.
+    Remade(Uid),
     Revision(Uid, Uid),
 }
 

@@ -16,6 +16,10 @@ pub(super) struct History {
     created: Option<(Revision, Timestamp)>,
     create: Option<Requested>,
     collided: bool,
+    /// R8.3: the target's revision and stable's as they were seen last.
+    pub(super) kept: Vec<Revision>,
+    /// Stable's revision that is being made again.
+    pub(super) remaking: Option<Requested>,
     pub(super) writes: BTreeMap<Uid, Requested>,
     /// The last reconcile found duplicates.
     merging: bool,
@@ -120,6 +124,7 @@ impl ReferencePlanner {
         let Some(claimed) = self.claim_revisions(uid) else {
             return;
         };
+        let claimed = self.with_kept_stable(uid, claimed);
         self.reconcile(uid, &claimed, &used);
     }
 
@@ -181,7 +186,9 @@ impl ReferencePlanner {
         let set = self.set_mut(uid);
         set.history.merging = !current.is_empty();
         set.active = Some(hash_of(kept).into());
+        let target = kept.clone();
         self.sync_rollout(uid, claimed);
+        self.keep_revisions(uid, &target, claimed);
         self.prune(uid, &old, used, stable.as_deref());
     }
 
@@ -298,12 +305,19 @@ impl ReferencePlanner {
             return;
         }
         let count = set.view.collision_count;
+        let kept = set.history.kept.iter().find(|kept| *kept.data == *data);
         let text = if set.history.collided {
             format!("CountCollision {{ known: {count:?} }}")
         } else {
-            let name = name::name(&set.view.name, &name::hash(data, count));
+            let new = || name::name(&set.view.name, &name::hash(data, count));
+            // R8.3
+            let name = kept.map_or_else(new, |kept| kept.name.to_string());
             format!("create revision {name} {number}")
         };
+        if set.history.collided {
+            let history = &mut self.set_mut(uid).history;
+            history.kept.retain(|kept| *kept.data != *data);
+        }
         let ticket = self.request(uid, &text, "".into(), Pending::NewRevision(uid.clone()));
         let write = Requested::new(self.now, ticket, earlier);
         self.timers.insert((write.until, uid.clone()));

@@ -33,6 +33,7 @@ impl ReferencePlanner {
             }
             Pending::Status(uid) => self.status_write_finished(ticket, &uid, outcome),
             Pending::Record(uid) => self.record_written(ticket, &uid, outcome),
+            Pending::Remade(uid) => self.remade_finished(ticket, &uid, outcome),
             Pending::NewRevision(uid) => self.new_revision_finished(ticket, &uid, outcome),
             Pending::Revision(uid, revision) => {
                 self.revision_write_finished(ticket, &uid, &revision, failure);

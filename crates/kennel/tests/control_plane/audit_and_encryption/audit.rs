@@ -199,6 +199,45 @@ fn lost(server: &Fixture) -> u64 {
 }
 
 #[test]
+fn unauthenticated_requests_are_counted_and_do_not_push_other_lines_out() {
+    let server = Fixture::started(&[]);
+    let log = log_of(&server);
+    let stranger = &Access::stranger(server.kennel.address(), &server.kennel.data_dir());
+    let mut wire = stranger.open().unwrap();
+    let count = 300;
+    for n in 0..count {
+        let path = format!("{SECRETS}/absent-{n}");
+        let reply = wire.ask("GET", &path, "application/json", b"").unwrap();
+        assert_eq!(reply.code, 401);
+    }
+    let reply = server.touch("seen");
+    line(&log, reply.header("audit-id").unwrap());
+    let refused = |line: &&Value| line["responseStatus"]["code"] == 401;
+    let recorded = lines(&log).iter().filter(refused).count();
+    assert!((1..=20).contains(&recorded), "{recorded}");
+    let metrics = server.admin.ask("GET", "/metrics", b"").text();
+    let counted = format!(
+        "kennel_audit_suppressed_requests_total {}\n",
+        count - recorded
+    );
+    assert!(metrics.contains(&counted), "no {counted}");
+    // What was counted is in the log, too.
+    drop(server.kennel.restart());
+    let all = lines(&log);
+    let counts = all.iter().find_map(|line| {
+        let annotations = &line["annotations"];
+        let requests = annotations["audit.kennel.dev/suppressed-requests"].as_str()?;
+        let sources = annotations["audit.kennel.dev/suppressed-sources"].as_str()?;
+        Some((requests.to_owned(), sources.to_owned()))
+    });
+    let expected = (count - recorded).to_string();
+    assert_eq!(
+        counts,
+        Some((expected.clone(), format!("127.0.0.1: {expected}")))
+    );
+}
+
+#[test]
 fn a_full_disk_costs_lines_and_no_requests() {
     let server = Fixture::started(&["--audit-log", "/dev/full"]);
     for n in 0..3 {

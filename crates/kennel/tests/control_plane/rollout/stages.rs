@@ -79,10 +79,23 @@ fn a_bake_is_shown_and_ended_by_hand() {
 }
 
 #[test]
-fn a_watch_ends_with_its_timeout() {
-    let fixture = Fixture::new(2, &[("stages", "1 1h, 100%")]);
+fn a_watch_ends_with_its_timeout_and_reads_no_more_than_changes() {
+    let log = ["--log", "info,kennel::request=debug"];
+    let fixture = Fixture::with_flags(&log, "", 2, &[("stages", "1 1h, 100%")]);
     fixture.apply("2");
     fixture.wait_for("phase", "Baking");
-    let shown = fixture.check(&["status", "ds/agent", "--watch", "--timeout", "2s"], 3);
+    let reads = || {
+        let log = fixture.cluster.kennel.log();
+        let read = "GET /apis/apps/v1/namespaces/default/daemonsets/agent 200 ";
+        log.lines().filter(|line| line.contains(read)).count()
+    };
+    let before = reads();
+    let shown = fixture.check(&["status", "ds/agent", "--watch", "--timeout", "7s"], 3);
     assert!(shown.contains("stage 1 of 2 (1 1h)"), "{shown}");
+    // At the start, and once more when the watches have begun.
+    assert!(
+        (1..=3).contains(&(reads() - before)),
+        "{}",
+        reads() - before
+    );
 }

@@ -203,7 +203,7 @@ async fn exec_needs_the_create_right() {
 }
 
 #[tokio::test]
-async fn exec_sessions_are_audited() {
+async fn exec_logs_and_proxies_are_audited() {
     let fixture = Fixture::new().await;
     let mut client = fixture.client().await;
     client
@@ -211,6 +211,12 @@ async fn exec_sessions_are_audited() {
         .await;
     client.until("hello from the agent\n").await;
     fixture.get(&format!("{PODS}/one/log")).await;
+    fixture.get(&format!("{PODS}/one/lo%67?tailLines=1")).await;
+    fixture.get("/api/v1/nodes/n/proxy/pods").await;
+    let nobody = User::authenticated("nobody", Vec::new());
+    let forward = request(Method::GET, &format!("{PODS}/one/portforward"), None);
+    fixture.send(forward, nobody).await.is(403);
+    fixture.get(&format!("{PODS}/one")).await;
     fixture.server.stop().await;
     let log = std::fs::read_to_string(fixture.dir.path().join("audit.log")).unwrap();
     let lines: Vec<Value> = log
@@ -221,7 +227,6 @@ async fn exec_sessions_are_audited() {
         let of = |line: &&Value| line["objectRef"]["subresource"] == what;
         lines.iter().filter(of).collect()
     };
-    assert_eq!(about("log").len(), 0, "reading leaves none");
     let [line] = about("exec")[..] else {
         panic!("{log}");
     };
@@ -229,4 +234,17 @@ async fn exec_sessions_are_audited() {
     assert_eq!(line["responseStatus"]["code"], 101);
     assert_eq!(line["objectRef"]["name"], "one");
     assert_eq!(line["user"]["username"], "kennel-admin");
+    let said = |what: &str| -> Vec<String> {
+        let lines = about(what).into_iter();
+        let said = lines.map(|line| {
+            let (user, code) = (&line["user"]["username"], &line["responseStatus"]["code"]);
+            format!("{user} {} {code}", line["verb"])
+        });
+        said.collect()
+    };
+    assert_eq!(said("log"), [r#""tester" "get" 200"#; 2], "{log}");
+    assert_eq!(said("proxy").len(), 1, "{log}");
+    assert_eq!(said("portforward"), [r#""nobody" "get" 403"#], "{log}");
+    let other = |line: &&Value| line["verb"] == "get" && line["objectRef"]["subresource"].is_null();
+    assert_eq!(lines.iter().find(other), None);
 }

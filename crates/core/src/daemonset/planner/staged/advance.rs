@@ -19,7 +19,6 @@ use super::decide::is_available;
 use super::slot::Cause;
 use super::{Driven, PhaseStart, Staged, StagedSlot, Standing, Tick};
 use crate::ids::{NodeId, PodId, SetId};
-use crate::rollout::command::Command;
 use crate::rollout::machine::{self, Input, NextStage, Step, Transition};
 use crate::rollout::stage::Size;
 use crate::rollout::state::{Accepted, Cut, Phase, Reason, Record, State, Verdict};
@@ -59,6 +58,10 @@ impl Planner {
             Standing::Staged if staged.stable.is_none() => {
                 match staged.state().and_then(paused_for_lost) {
                     Some(state) => {
+                        let state = State {
+                            since: next_second(self.wall),
+                            ..state
+                        };
                         let notes = self.describe(set, Transition::RolloutPaused, &state);
                         self.write_record(set, Verdict::Progressing, state, notes);
                     }
@@ -86,9 +89,7 @@ impl Planner {
             since: next_second(self.wall),
             reason: None,
             accepted: Accepted::None,
-            seen: earlier
-                .map(|earlier| earlier.seen.clone())
-                .unwrap_or_default(),
+            seen: self.seen_at_start(set),
             stable,
         };
         let has_pods = !known.hash_uses.is_empty();
@@ -165,10 +166,10 @@ impl Planner {
         };
         let command = staged.command();
         if let Some((key, value, _)) =
-            command.filter(|(.., command)| !staged.is_for_target(command))
+            command.filter(|(.., command)| !command.is_for(&staged.target.hash))
         {
-            let left = (key, value.to_owned());
-            return self.ignore_command(set, Some(left));
+            let value = value.to_owned();
+            return self.ignore_command(set, key, &value);
         }
         let first = || staged.first_stage(&self.nodes);
         let next = || staged.next_stage(state.stage, &self.nodes);
@@ -208,8 +209,9 @@ impl Planner {
                 self.write_record(set, verdict, state, notes);
             }
             Step::CommandIgnored => {
-                let ignored = command.map(|(key, value, _)| (key, value.to_owned()));
-                self.ignore_command(set, ignored);
+                if let Some((key, value)) = command.map(|(key, value, _)| (key, value.to_owned())) {
+                    self.ignore_command(set, key, &value);
+                }
             }
             Step::Check => self.ask_check(set),
             Step::Wait(wake) => self.wait(set, wake),
@@ -240,7 +242,7 @@ impl Planner {
     }
 
     /// No state waits to be written any more.
-    fn unstick(&mut self, set: SetId) {
+    pub(super) fn unstick(&mut self, set: SetId) {
         let staged = self.sets[set].staged.as_deref_mut();
         if staged.is_some_and(|staged| std::mem::take(&mut staged.is_stuck)) {
             self.decide_all_slots(set);
@@ -324,56 +326,24 @@ impl Planner {
         }
     }
 
-    /// A target whose verdict is stable has no use for commands (R6.1).
-    fn ignore_left_commands(&mut self, set: SetId) {
-        let staged = self.sets[set].staged.as_deref();
-        let command = staged.filter(|staged| staged.has_policy);
-        let command = command.and_then(Staged::command);
-        if let Some((key, value, _)) = command {
-            let left = (key, value.to_owned());
-            self.ignore_command(set, Some(left));
-        }
-    }
-
-    fn ignore_command(&mut self, set: SetId, command: Option<(&'static str, String)>) {
-        let known = &mut self.sets[set];
-        let reference = known.reference.clone();
-        let Some((staged, command)) = known.staged.as_deref_mut().zip(command) else {
-            return;
-        };
-        let (key, value) = command.clone();
-        let mut all = staged.commands.once.iter();
-        let given = all.find(|(name, text, _)| (*name, text) == (key, &value));
-        let is_for_target = given.is_some_and(|(.., given)| staged.is_for_target(given));
-        let why = if is_for_target {
-            "names nothing that it could act on".to_owned()
-        } else {
-            format!(
-                "does nothing: the present revision is {}",
-                staged.target.hash
-            )
-        };
-        staged.ignored.insert(command);
-        let text = format!("{}{key}: {value:?} {why}", crate::rollout::PREFIX);
-        self.emit(&reference, true, "CommandIgnored", text);
-        self.mark_for_sync(set);
-    }
-
     /// Writes a record, unless an earlier write is outstanding or waits for its retry.
-    fn write_record(&mut self, set: SetId, verdict: Verdict, mut state: State, notes: Vec<Note>) {
+    pub(super) fn write_record(
+        &mut self,
+        set: SetId,
+        verdict: Verdict,
+        mut state: State,
+        notes: Vec<Note>,
+    ) {
         let now = self.now;
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
         let Some(staged) = known.staged.as_deref_mut() else {
             return;
         };
-        // A command that was taken away may be given again; one that did nothing is not told of again.
+        // A command that was taken away may be given again.
         state
             .seen
             .retain(|key, value| staged.commands.has(key, value));
-        let ignored = staged.ignored.iter().cloned();
-        let ignored = ignored.map(|(key, value)| (key.to_owned(), value));
-        state.seen.extend(ignored);
         let start = PhaseStart {
             since: state.since,
             at: self.steady + state.since.saturating_since(self.wall),
@@ -549,27 +519,6 @@ impl Staged {
             slot.judge_at = Tick::MAX;
         }
         due
-    }
-
-    /// The first command that was neither carried out nor found to do nothing.
-    fn command(&self) -> Option<(&'static str, &str, &Command)> {
-        let seen = self.state().map(|state| &state.seen);
-        let open = self.commands.once.iter().find(|(key, value, _)| {
-            let done = seen.is_some_and(|seen| seen.get(*key) == Some(value));
-            let again = self.withdrawn.contains(&((*key).to_owned(), value.clone()));
-            let ignored = self.ignored.contains(&(*key, value.clone()));
-            (!done || again) && !ignored
-        });
-        open.map(|(key, value, command)| (*key, value.as_str(), command))
-    }
-
-    fn is_for_target(&self, command: &Command) -> bool {
-        match command {
-            Command::Promote { hash, .. }
-            | Command::Abort { hash }
-            | Command::Retry { hash, .. } => **hash == *self.target.hash,
-            Command::Unreadable => true,
-        }
     }
 
     pub(super) fn stage_text(&self, stage: usize) -> String {

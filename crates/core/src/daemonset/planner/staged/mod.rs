@@ -5,12 +5,14 @@
 //!   decide, judge: one node ─▶ which revision it is driven to, is it healthy, has it failed ─▶ totals
 //!   admission: the rollout's nodes in order, and the cut
 //!   advance: totals and time ─▶ the next state, written to the target's revision before anything follows from it
+//!   command: commands that do nothing
 //!   progress: where each rollout stands, for metrics
 //! ```
 
 mod admission;
 mod advance;
 mod check;
+mod command;
 mod decide;
 mod judge;
 mod progress;
@@ -107,9 +109,7 @@ pub(super) struct Staged {
     is_stuck: bool,
     /// The copies of its config are not all there yet (R10).
     pub(super) lacks_copies: bool,
-    /// Commands that had nothing to act on, as an event has said.
-    ignored: BTreeSet<(&'static str, String)>,
-    /// Commands that the state has as carried out and that were taken away since: they may be given again.
+    /// Commands that the state has as seen and that were taken away since: they may be given again.
     withdrawn: BTreeSet<(String, String)>,
     /// When the phase began whose state was requested last.
     requested: Option<PhaseStart>,

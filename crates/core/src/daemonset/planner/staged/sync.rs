@@ -78,14 +78,6 @@ fn as_upstream() -> Policy {
     }
 }
 
-/// The commands that were found to do nothing and are still there (R6.1).
-fn take_ignored(old: Option<&mut Staged>, commands: &Commands) -> BTreeSet<(&'static str, String)> {
-    let ignored = old.map(|old| std::mem::take(&mut old.ignored));
-    let mut ignored = ignored.unwrap_or_default();
-    ignored.retain(|(key, value)| commands.has(key, value));
-    ignored
-}
-
 /// Why a policy is ignored (R11).
 const NOT_ON_DELETE: &str = "This controller runs with --assist, beside the cluster's own: a rollout policy counts only \
                              with updateStrategy OnDelete, and this DaemonSet is updated without stages";
@@ -283,8 +275,7 @@ impl Planner {
             staged.target = target;
             return;
         }
-        let mut old = known.staged.take();
-        let ignored = take_ignored(old.as_deref_mut(), &derived.commands);
+        let old = known.staged.take();
         let was_frozen = old.as_ref().is_some_and(|old| old.frozen);
         let was_invalid = old.as_ref().and_then(|old| old.invalid.clone());
         let old = old.filter(|old| old.target.uid == target.uid);
@@ -322,7 +313,6 @@ impl Planner {
             transition: carried.transition,
             is_stuck: false,
             lacks_copies: false,
-            ignored,
             withdrawn: carried.withdrawn,
             requested: carried.requested,
             outage: Cell::new(None),

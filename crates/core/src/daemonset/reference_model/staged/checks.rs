@@ -315,7 +315,9 @@ fn is_taken(law: &Law<'_>, name: &Arc<str>, deleted: &Uid, now: Timestamp) -> bo
         .any(|daemon| daemon.available && daemon.view.uid != *deleted);
     let fails = here.iter().any(|d| is_failing(law, d.view, now));
     let down = law.skips_down_nodes() && law.readiness(name) != Readiness::Ready;
-    is_desired(law, name) && !served && !fails && !down
+    // R2: without stable, a node that is not admitted gets nothing, and so it is not in between.
+    let waits = law.driven(name) == Driven::Nowhere;
+    is_desired(law, name) && !served && !fails && !down && !waits
 }
 
 /// Any sign of R5.1 or R5.5.

@@ -149,6 +149,11 @@ impl<'a> Law<'a> {
         self
     }
 
+    /// R5.6: the target's verdict is stable.
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.record.verdict == Some(Verdict::Stable)
+    }
+
     pub(super) fn state(&self) -> Option<&State> {
         self.record.state.as_ref()
     }

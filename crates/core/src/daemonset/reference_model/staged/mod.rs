@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   law: the rules as functions of whole objects, written a second time
-//!   model, judging, stepping, deciding: the reference model's part about staged rollouts
+//!   model, judging, stepping, deciding, remaking: the reference model's part about staged rollouts
 //!   seen: what the controller has seen; rollouts: the real planner in a cluster in memory
 //!   checks, transitions: what must hold for each request
 //!   kills, random, examples: the histories
@@ -16,6 +16,7 @@ mod kills;
 mod law;
 mod model;
 mod random;
+mod remaking;
 mod rollouts;
 mod seen;
 mod stepping;

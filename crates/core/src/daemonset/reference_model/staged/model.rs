@@ -42,14 +42,6 @@ impl Basis {
             .collect()
     }
 
-    fn still_given(
-        &self,
-        mut ignored: BTreeSet<(&'static str, String)>,
-    ) -> BTreeSet<(&'static str, String)> {
-        ignored.retain(|(key, value)| self.commands.has(key, value));
-        ignored
-    }
-
     fn is_paused(&self) -> bool {
         let Commands { pause, freeze, .. } = &self.commands;
         matches!(self.setting, Setting::Invalid(_)) || pause.is_some() || freeze.is_some()
@@ -70,13 +62,17 @@ pub(in super::super) struct Rollout {
     pub(super) began: Timestamp,
     pub(super) progressed: Timestamp,
     pub(super) most_healthy: usize,
-    pub(super) ignored: BTreeSet<(&'static str, String)>,
     /// Commands that were carried out and taken away since: they may be given again.
     pub(super) withdrawn: BTreeSet<(String, String)>,
     pub(super) nodes: BTreeMap<Arc<str>, Watched>,
 }
 
 impl Rollout {
+    /// The hash of stable, as it was when the history was reconciled last.
+    pub(super) fn stable(&self) -> Option<&str> {
+        self.basis.stable.as_deref()
+    }
+
     /// The same target with another basis.
     fn go_on(self, basis: Basis, policy: Policy, claimed: &[Revision], now: Timestamp) -> Self {
         let phase = |basis: &Basis| {
@@ -106,7 +102,6 @@ impl Rollout {
                 self.progressed.max(began)
             },
             most_healthy: if retried { 0 } else { self.most_healthy },
-            ignored: basis.still_given(self.ignored),
             withdrawn,
             basis,
             ..self
@@ -217,8 +212,7 @@ impl ReferencePlanner {
                 old
             }
             Some(old) if old.basis.target == basis.target => old.go_on(basis, policy, claimed, now),
-            other => Rollout {
-                ignored: basis.still_given(other.map(|old| old.ignored).unwrap_or_default()),
+            _ => Rollout {
                 withdrawn: basis.withdrawn(),
                 basis,
                 policy,
@@ -314,11 +308,12 @@ impl ReferencePlanner {
         let set = &self.sets[uid];
         let law = self.law(set).unwrap();
         let rollout = set.rollout.as_ref().unwrap();
-        match super::stepping::step(&law, rollout, totals, self.now) {
+        let before = self.ignored_before(uid, &law);
+        match super::stepping::step(&law, rollout, totals, self.now, &before) {
             super::stepping::Next::Nothing => self.set_unstuck(uid),
-            super::stepping::Next::Ignore(key, value) => {
+            super::stepping::Next::Tell(key, value) => {
                 let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
-                rollout.ignored.insert((key, value));
+                rollout.withdrawn.remove(&(key.to_owned(), value));
                 self.sync(uid);
                 self.advance_rollout_state(uid);
             }
@@ -327,6 +322,26 @@ impl ReferencePlanner {
                 self.write_record(uid, &target, verdict, *state);
             }
         }
+    }
+
+    /// R6.1: the commands that did nothing with an earlier target and are still there. One that names that target may have
+    /// been carried out.
+    fn ignored_before(&self, uid: &Uid, law: &Law<'_>) -> BTreeMap<String, String> {
+        let own = |r: &&Revision| r.controller.as_ref() == Some(uid) && r.uid != law.target.uid;
+        let mut ignored = BTreeMap::new();
+        for revision in self.revisions.values().filter(own) {
+            let state = revision.record.state.as_ref();
+            let Some(state) = state.filter(|state| *state.owner == **uid) else {
+                continue;
+            };
+            for (key, value, command) in &law.commands.once {
+                let seen = state.seen.get(*key) == Some(value);
+                if seen && super::stepping::named(command) != Some(revision.hash()) {
+                    ignored.insert((*key).to_owned(), value.clone());
+                }
+            }
+        }
+        ignored
     }
 
     /// Nothing waits to be written any more.
@@ -342,9 +357,6 @@ impl ReferencePlanner {
             let key = format!("{}{key}", crate::rollout::PREFIX);
             given.get(&key) == Some(value)
         });
-        let ignored = self.sets[uid].rollout.iter().flat_map(|r| &r.ignored);
-        let ignored = ignored.map(|(key, value)| ((*key).to_owned(), value.clone()));
-        state.seen.extend(ignored);
         let earlier = self.sets[uid].history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {
             self.set_mut(uid).rollout.as_mut().unwrap().stuck = true;

@@ -264,12 +264,38 @@ fn check_node(rollouts: &Rollouts, law: &Law<'_>, name: &Uid) {
     );
 }
 
+/// The DaemonSet is created anew, in stages that this history goes on in the middle of.
+fn recreate_in_stages(rollouts: &mut Rollouts) {
+    let uid = rollouts.uid.clone();
+    rollouts.cluster.sets.remove(&uid);
+    rollouts.cluster.changed(Kind::Sets, &uid, false);
+    let pods: Vec<Uid> = rollouts.cluster.pods.keys().cloned().collect();
+    for pod in pods {
+        rollouts.cluster.remove_pod(&pod, false);
+    }
+    let revisions: Vec<Uid> = rollouts.cluster.revisions.keys().cloned().collect();
+    for revision in revisions {
+        rollouts.cluster.revisions.remove(&revision);
+        rollouts.cluster.changed(Kind::Revisions, &revision, false);
+    }
+    rollouts.run();
+    rollouts.cluster.add_set("ds", rolling(1, 0));
+    rollouts.uid = rollouts.cluster.sets.keys().next().unwrap().clone();
+    let stages = ("stages", "2 manual, 100%");
+    rollouts.annotate(&[stages, ("stages-on-create", "true")]);
+    rollouts.run();
+    assert_eq!(rollouts.available(0), 2, "{:#?}", rollouts.log);
+}
+
 fn run(seed: u64, compare: bool) {
     let policy = [
         ("stages", "1 1m, 50% 30s, 100%"),
         ("healthy-deadline", "2m"),
     ];
     let mut rollouts = Rollouts::new(seed, 5, rolling(1, 0), &policy, compare);
+    if seed.is_multiple_of(3) {
+        recreate_in_stages(&mut rollouts);
+    }
     for step in 0..1_500 {
         if step % 12 == 0 {
             disturb(&mut rollouts);

@@ -23,6 +23,8 @@ pub(super) struct Seen {
     /// Revisions that answers have shown and no watch yet. The controller may have forgotten those that it created for a
     /// template that is another by now.
     unshown: BTreeSet<Uid>,
+    /// R8.3: stable's revision after it was deleted. The controller makes it again from memory.
+    lost_stable: Option<Revision>,
     /// The last policy that could be read.
     policy: Option<Policy>,
     /// Pods whose deletion was requested and has not failed.
@@ -47,6 +49,7 @@ impl Seen {
             }
             Event::RevisionGone(uid) => {
                 self.unshown.remove(uid);
+                self.remember_stable(uid);
                 self.revisions.remove(uid);
             }
             Event::Synced
@@ -56,6 +59,35 @@ impl Seen {
             | Event::CheckFinished { .. }
             | Event::TaintRemoved { .. }
             | Event::Tick => {}
+        }
+        self.forget_stable();
+    }
+
+    /// R8.3.
+    fn remember_stable(&mut self, gone: &Uid) {
+        let owner = self.revisions.get(gone).and_then(|r| r.controller.clone());
+        let law = owner.and_then(|owner| self.law(&owner, Timestamp::EPOCH));
+        let stable = law.and_then(|law| law.stable).filter(|r| r.uid == *gone);
+        if let Some(stable) = stable.cloned() {
+            self.lost_stable = Some(stable);
+        }
+    }
+
+    /// It is there again, or nothing goes back to it any more.
+    fn forget_stable(&mut self) {
+        let Some(lost) = &self.lost_stable else {
+            return;
+        };
+        let same = |revision: &Revision| {
+            (revision.hash(), &revision.controller) == (lost.hash(), &lost.controller)
+        };
+        let again = self.revisions.values().any(same);
+        let owner = lost.controller.as_ref();
+        let law = owner.and_then(|owner| self.law(owner, Timestamp::EPOCH));
+        // Until the template has its revision, the controller goes by what was stable before.
+        let needed = law.is_none_or(|law| law.stable.is_some_and(|stable| stable.uid == lost.uid));
+        if again || !needed {
+            self.lost_stable = None;
         }
     }
 
@@ -110,7 +142,7 @@ impl Seen {
             available: is_available(view.ready_since, set.min_ready_seconds, now),
             leaving: view.terminating || self.deleting.contains(&view.uid),
         });
-        let revisions = self.revisions.values();
+        let revisions = self.revisions.values().chain(&self.lost_stable);
         let revisions = revisions.filter(|revision| revision.controller.as_ref() == Some(uid));
         let law = Law::new(set, &self.nodes, pods.collect(), revisions.collect())?;
         let mut law = law.with_last_policy(self.policy.as_ref());

@@ -1,5 +1,7 @@
 //! The next state of a rollout (R2, R3, R5, R6), from the whole state.
 
+use std::collections::BTreeMap;
+
 use kennel_types::Timestamp;
 
 use super::super::super::HASH_LABEL;
@@ -14,25 +16,38 @@ use crate::rollout::state::{Accepted, AllNodes, Cut, Phase, Reason, State, Verdi
 
 pub(super) enum Next {
     Nothing,
-    Ignore(&'static str, String),
+    /// R6.1: a command that was given again does nothing, and the state has it already.
+    Tell(&'static str, String),
     Write(Verdict, Box<State>),
 }
 
-pub(super) fn step(law: &Law<'_>, rollout: &Rollout, totals: Totals, now: Timestamp) -> Next {
+pub(super) fn step(
+    law: &Law<'_>,
+    rollout: &Rollout,
+    totals: Totals,
+    now: Timestamp,
+    ignored_before: &BTreeMap<String, String>,
+) -> Next {
     let stepping = Stepping {
         law,
         rollout,
         totals,
         now,
+        ignored_before,
     };
     let invalid = matches!(law.setting, Setting::Invalid(_));
     match (law.standing, law.state()) {
         (Standing::Unstarted, _) if !invalid => stepping.start(),
         // R6.1
-        (Standing::Direct, _) if !law.only_halts() => match stepping.command() {
-            Some((key, value, _)) => Next::Ignore(key, value.to_owned()),
-            None => Next::Nothing,
-        },
+        (Standing::Direct, _) if !law.only_halts() && law.has_succeeded() => {
+            let command = stepping.command();
+            command.map_or(Next::Nothing, |(key, value, _)| stepping.ignore(key, value))
+        }
+        (Standing::Staged, Some(state)) if stepping.has_lost_stable(state) => {
+            let mut next = stepping.enter(state, Phase::Paused);
+            next.reason = Some(reason("RevisionLost"));
+            Next::Write(Verdict::Progressing, Box::new(next))
+        }
         (Standing::Staged | Standing::Back, Some(state)) => stepping.go_on(state),
         _ => Next::Nothing,
     }
@@ -49,6 +64,7 @@ struct Stepping<'a, 'b> {
     rollout: &'b Rollout,
     totals: Totals,
     now: Timestamp,
+    ignored_before: &'b BTreeMap<String, String>,
 }
 
 /// Times are written in whole seconds; none may be too early.
@@ -61,6 +77,16 @@ fn to_next(next: Option<(Verdict, State)>) -> Next {
     next.map_or(Next::Nothing, |(verdict, state)| {
         Next::Write(verdict, Box::new(state))
     })
+}
+
+/// The hash of the revision that a command names.
+pub(super) fn named(command: &Command) -> Option<&str> {
+    match command {
+        Command::Promote { hash, .. } | Command::Abort { hash } | Command::Retry { hash, .. } => {
+            Some(hash)
+        }
+        Command::Unreadable => None,
+    }
 }
 
 fn reason(code: &str) -> Reason {
@@ -76,19 +102,14 @@ impl Stepping<'_, '_> {
         let law = self.law;
         let earlier = law.state();
         let mut state = State {
-            owner: law.set.uid.to_string(),
             stable: law.stable.map(|stable| stable.hash().to_owned()),
             attempt: earlier.map_or(1, |earlier| earlier.attempt + 1),
-            stage: 0,
-            cut: Cut::All(AllNodes),
-            phase: Phase::Complete,
-            since: whole_second(self.now),
-            reason: None,
-            accepted: Accepted::None,
-            seen: earlier
-                .map(|earlier| earlier.seen.clone())
-                .unwrap_or_default(),
+            ..self.complete_state()
         };
+        state
+            .seen
+            .extend(earlier.iter().flat_map(|e| e.seen.clone()));
+        state.seen.extend(self.ignored_before.clone());
         let placed = law.pods.iter().filter(|pod| pod.view.target().is_some());
         let hashes = placed.map(|pod| pod.view.labels.get(HASH_LABEL).map(String::as_str));
         let hashes: Vec<Option<&str>> = hashes.collect();
@@ -113,6 +134,16 @@ impl Stepping<'_, '_> {
         Next::Write(Verdict::Progressing, Box::new(state))
     }
 
+    /// R8.3: after a restart without stable's revision the rollout pauses, unless a person has accepted all that remains.
+    fn has_lost_stable(&self, state: &State) -> bool {
+        let moves = matches!(
+            state.phase,
+            Phase::Updating | Phase::Baking | Phase::AwaitingPromotion
+        );
+        let lost = state.stable.is_some() && self.law.stable.is_none();
+        lost && moves && state.accepted != Accepted::All
+    }
+
     fn go_on(&self, state: &State) -> Next {
         let command = self.command();
         // The nodes that come with a larger stage are not part of the bake yet.
@@ -128,7 +159,7 @@ impl Stepping<'_, '_> {
         };
         if let Some((key, value, command)) = command {
             if !self.names_target(command) {
-                return Next::Ignore(key, value.to_owned());
+                return self.ignore(key, value);
             }
             if waits(command) {
                 return to_next(self.move_cut(state));
@@ -138,7 +169,7 @@ impl Stepping<'_, '_> {
                     next.seen.insert(key.to_owned(), value.to_owned());
                     Next::Write(verdict, Box::new(next))
                 }
-                None => Next::Ignore(key, value.to_owned()),
+                None => self.ignore(key, value),
             };
         }
         let next = match state.phase {
@@ -156,15 +187,37 @@ impl Stepping<'_, '_> {
     }
 
     fn names_target(&self, command: &Command) -> bool {
-        match command {
-            Command::Promote { hash, .. }
-            | Command::Abort { hash }
-            | Command::Retry { hash, .. } => **hash == *self.law.target.hash(),
-            Command::Unreadable => true,
+        named(command).is_none_or(|hash| *hash == *self.law.target.hash())
+    }
+
+    /// The state of a rollout that is over.
+    fn complete_state(&self) -> State {
+        State {
+            owner: self.law.set.uid.to_string(),
+            stable: None,
+            attempt: 1,
+            stage: 0,
+            cut: Cut::All(AllNodes),
+            phase: Phase::Complete,
+            since: whole_second(self.now),
+            reason: None,
+            accepted: Accepted::None,
+            seen: BTreeMap::new(),
         }
     }
 
-    /// R6.1: the first command that was neither carried out nor found to do nothing.
+    /// R6.1: the state records that a command was seen.
+    fn ignore(&self, key: &'static str, value: &str) -> Next {
+        let present = self.law.state().cloned();
+        let mut state = present.unwrap_or_else(|| self.complete_state());
+        let known = state.seen.insert(key.to_owned(), value.to_owned());
+        if known.as_deref() == Some(value) {
+            return Next::Tell(key, value.to_owned());
+        }
+        Next::Write(self.law.record.verdict.unwrap(), Box::new(state))
+    }
+
+    /// R6.1: the first command that was not seen yet, or was given again.
     fn command(&self) -> Option<(&'static str, &str, &Command)> {
         let all = self.law.commands.once.iter();
         let mut open = all.filter(|(key, value, _)| {
@@ -174,8 +227,7 @@ impl Stepping<'_, '_> {
                 .rollout
                 .withdrawn
                 .contains(&(given_again, value.clone()));
-            let done = seen == Some(value) && !given_again;
-            !done && !self.rollout.ignored.contains(&(*key, value.clone()))
+            seen != Some(value) || given_again
         });
         open.next()
             .map(|(key, value, command)| (*key, value.as_str(), command))

@@ -36,6 +36,12 @@ impl Checks {
         require(policy || invalid || law.standing == Standing::Back, || {
             format!("{new:?} without a policy")
         })?;
+        if let Some(old) = law.state()
+            && only_sees(law, old, state)
+        {
+            let same = new.verdict == law.record.verdict;
+            return require(same, || format!("R6.1: {:?} in {state:?}", new.verdict));
+        }
         match (law.standing, law.state()) {
             (Standing::Unstarted, _) => starts(law, new, state),
             (Standing::Staged | Standing::Back, Some(old)) => {
@@ -103,7 +109,9 @@ impl Checks {
             Phase::Paused => {
                 let from = goes(old);
                 let pauses = law.policy.on_failure == OnFailure::Pause || old.stable.is_none();
-                let fails = from && pauses && new.reason.is_some();
+                // R8.3
+                let lost = old.stable.is_some() && law.stable.is_none();
+                let fails = from && (pauses || lost) && new.reason.is_some();
                 require(fails || commanded, || "R5.3".to_owned())
             }
             Phase::RollingBack => {
@@ -199,6 +207,16 @@ impl Checks {
             done && **hash == *law.target.hash()
         })
     }
+}
+
+/// R6.1: nothing but that commands were seen which are there.
+fn only_sees(law: &Law<'_>, old: &State, new: &State) -> bool {
+    let same = State {
+        seen: new.seen.clone(),
+        ..old.clone()
+    };
+    let given = |(key, value): (&String, &String)| law.commands.has(key, value);
+    same == *new && new.seen != old.seen && new.seen.iter().all(given)
 }
 
 /// The rollout may fail by itself.

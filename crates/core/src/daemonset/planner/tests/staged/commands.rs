@@ -85,6 +85,60 @@ fn r6_1_a_command_that_comes_too_early_is_not_kept() {
 }
 
 #[test]
+fn r6_1_a_new_controller_does_not_tell_again_of_what_did_nothing() {
+    let mut cluster = Cluster::new(4, &[("stages", "1 manual, 100%")]);
+    let restarted = |cluster: &mut Cluster, told: usize| {
+        cluster.run();
+        assert_eq!(cluster.told(IGNORED), told, "{:?}", cluster.events);
+        cluster.restart();
+        cluster.advance(60);
+        assert_eq!(cluster.told(IGNORED), told, "{:?}", cluster.events);
+    };
+    // While nothing is rolled out.
+    cluster.annotate(&[("abort", "nothing"), ("retry", "?")]);
+    restarted(&mut cluster, 2);
+    // In the middle of a rollout, which stays as it is.
+    cluster.roll_out(1);
+    let state = cluster.record(1).state.unwrap();
+    cluster.annotate(&[("promote", "nothing/1")]);
+    restarted(&mut cluster, 3);
+    assert_eq!(cluster.phase(1), waits(1));
+    assert_eq!(cluster.record(1).state.unwrap().since, state.since);
+    // Nor do a newer template and the one that was stable before.
+    cluster.roll_out(2);
+    restarted(&mut cluster, 3);
+    cluster.roll_out(0);
+    restarted(&mut cluster, 3);
+    assert_eq!(cluster.counts(), [(0, 4)].into());
+}
+
+#[test]
+fn r6_1_a_command_for_a_later_target_is_not_kept() {
+    let mut cluster = Cluster::new(4, &[("stages", "1 manual, 100%")]);
+    cluster.roll_out(1);
+    cluster.roll_out(0);
+    cluster.promote(1, 1);
+    assert_eq!(cluster.told(IGNORED), 1, "{:?}", cluster.events);
+    cluster.restart();
+    cluster.roll_out(1);
+    assert_eq!(cluster.phase(1), waits(1));
+    assert_eq!(cluster.told(IGNORED), 1, "{:?}", cluster.events);
+}
+
+#[test]
+fn r6_1_a_command_that_is_given_again_is_told_of_again() {
+    let mut cluster = Cluster::new(4, &[("stages", "1 manual, 100%")]);
+    for told in 1..4 {
+        cluster.annotate(&[("abort", "nothing")]);
+        cluster.run();
+        cluster.advance(60);
+        assert_eq!(cluster.told(IGNORED), told, "{:?}", cluster.events);
+        cluster.unannotate(&["abort"]);
+        cluster.run();
+    }
+}
+
+#[test]
 fn r6_1_failures_are_accepted_again_when_the_command_is_given_again() {
     let mut cluster = Cluster::new(6, &[("stages", "5, 100%")]);
     cluster.broken.insert(1);
