@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::error::{Compacted, RangeAtError, WriteError};
+use crate::health::WriterHealth;
 use crate::memory::Watch;
 use crate::record::{History, Op, Page, Record, Revision, Written};
 use crate::stats::Stats;
@@ -39,6 +40,11 @@ pub trait Store<H>: Send + Sync + 'static {
     /// Every event after revision `after` on keys that start with `prefix`: first the past ones, then
     /// live ones, without a gap.
     fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted>;
+
+    /// Whether writes can be stored. Cheap: it reads what the engine has noticed.
+    fn health(&self) -> WriterHealth {
+        WriterHealth::Well
+    }
 
     /// None if the engine does not count.
     fn stats(&self) -> Option<Stats> {

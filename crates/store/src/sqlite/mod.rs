@@ -4,6 +4,7 @@ mod batch;
 mod counters;
 mod database;
 mod directory;
+mod liveness;
 mod load;
 mod options;
 mod queue;
@@ -13,6 +14,7 @@ mod writer;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -24,10 +26,12 @@ pub use self::options::Options;
 
 use self::counters::Counters;
 use self::database::Database;
+use self::liveness::Liveness;
 use self::queue::{Queue, Request};
 use self::writer::Writer;
 use crate::api::Store;
 use crate::error::{Compacted, OpenError, RangeAtError, WriteError};
+use crate::health::WriterHealth;
 use crate::memory::{Memory, Watch};
 use crate::record::{History, Op, Page, Record, Revision, Written};
 use crate::stats::Stats;
@@ -37,6 +41,7 @@ pub struct SqliteStore<H: Send + Sync + 'static> {
     memory: Arc<Memory<H>>,
     queue: Arc<Queue<H>>,
     counters: Arc<Counters>,
+    liveness: Arc<Liveness>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -60,7 +65,9 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
         let memory = Arc::new(memory);
         let queue = Arc::new(Queue::new(options.write_queue));
         let counters = Arc::new(Counters::default());
+        let liveness = Arc::new(Liveness::new());
         let writer = Writer {
+            liveness: Arc::clone(&liveness),
             memory: Arc::clone(&memory),
             queue: Arc::clone(&queue),
             counters: Arc::clone(&counters),
@@ -79,6 +86,7 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
             memory,
             queue,
             counters,
+            liveness,
             writer: Mutex::new(Some(thread)),
         }))
     }
@@ -90,6 +98,13 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
         self.queue.close(Some(done));
         // An error means that the writer has already ended.
         closed.await.unwrap_or_default();
+    }
+
+    /// Waits until the writer has ended: after [`Self::close`], or because it panicked.
+    pub async fn writer_ended(&self) {
+        let mut ended = self.liveness.ended();
+        // The sender lives as long as we do.
+        let _ended = ended.wait_for(|ended| *ended).await;
     }
 }
 
@@ -150,6 +165,10 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
 
     fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
         self.memory.watch(prefix, after)
+    }
+
+    fn health(&self) -> WriterHealth {
+        self.liveness.health(Instant::now())
     }
 
     fn stats(&self) -> Option<Stats> {

@@ -12,6 +12,7 @@ mod common;
 mod concurrency;
 mod crash;
 mod full;
+mod health;
 mod model;
 mod refusals;
 mod sealed;
