@@ -16,7 +16,7 @@
 //!  admit        rules that need other objects or the user
 //!    │
 //!    ▼
-//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness
+//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness, health
 //!    │
 //!    ▼
 //!  request, response, status, upgrade, agent_client, tls, tcp, limits, metrics
@@ -43,6 +43,7 @@ pub mod discovery;
 pub mod expire;
 mod fairness;
 pub mod field;
+mod health;
 pub mod http;
 pub mod kinds;
 pub mod limits;
