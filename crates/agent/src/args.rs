@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use kennel_core::duration;
 use kennel_node::pressure::{Signal, Threshold, ThresholdError, thresholds};
+use kennel_node::runtime::process::POD_PIDS_LIMIT_DEFAULT;
 use serde_json::{Value, json};
 
 use crate::flag_values::{listen_address, server_url};
@@ -44,6 +45,10 @@ pub struct NodeArgs {
     /// Maximum number of pods on the node
     #[arg(long, default_value_t = 110, value_name = "PODS")]
     pub max_pods: u32,
+
+    /// Maximum number of processes and threads of a pod, with the process runtime; 0 for no limit
+    #[arg(long, default_value_t = POD_PIDS_LIMIT_DEFAULT, value_name = "PIDS")]
+    pub pod_max_pids: u64,
 
     /// Hard eviction thresholds: pods are evicted when less is available; other signals are ignored
     #[arg(long, default_value_t, value_name = "SIGNAL<AMOUNT,…", value_parser = parse_thresholds)]

@@ -124,7 +124,7 @@ fn logs(given: Option<&Path>, data: &Path) -> PathBuf {
 /// run yet: until it does, the node is not ready.
 pub fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     let choice = choose(args.runtime, args.cri_socket.as_deref(), Path::exists);
-    let runtime = open(&choice.kind, data)?;
+    let runtime = open(&choice.kind, data, args.pod_max_pids)?;
     Resources::add(data, choice.socket(), &logs(args.log_dir.as_deref(), data))
         .with_context(|| format!("cannot write to {}", data.display()))?;
     tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
@@ -152,7 +152,11 @@ pub fn resources(
     resources
 }
 
-fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+fn open(
+    kind: &SelectedRuntime,
+    data: &Path,
+    pod_pids_limit: u64,
+) -> anyhow::Result<Arc<dyn Runtime>> {
     match kind {
         SelectedRuntime::Simulated => Ok(Arc::new(FakeRuntime::new())),
         SelectedRuntime::Cri(socket) => Ok(Arc::new(Cri::new(socket))),
@@ -160,6 +164,7 @@ fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>>
             let options = process::Options {
                 data: data.to_owned(),
                 shim: own_binary()?,
+                pod_pids_limit,
             };
             let context = || format!("cannot run processes below {}", data.display());
             Ok(Arc::new(Process::open(options).with_context(context)?))

@@ -150,6 +150,7 @@ impl Leftovers {
         let options = process::Options {
             data: data.clone(),
             shim: self.search.shim.clone(),
+            pod_pids_limit: 0,
         };
         let failed =
             |error: std::io::Error| Failure::new(format!("pods in {}", data.display()), &error);
