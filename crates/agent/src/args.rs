@@ -16,12 +16,13 @@ use crate::flag_values::{listen_address, server_url};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The node")]
 pub struct NodeArgs {
-    /// The runtime that runs the pods
+    /// The runtime that runs the pods. It is chosen once: later starts use the same one, and another one only with this flag
+    /// and when the first has no pods
     #[arg(long, value_enum, default_value_t, value_name = "RUNTIME")]
     pub runtime: RuntimeKind,
 
     /// The socket of a CRI v1 container runtime
-    /// [default: /run/containerd/containerd.sock, if it exists]
+    /// [default: that of earlier starts, or /run/containerd/containerd.sock if it exists]
     #[arg(long, value_name = "PATH")]
     pub cri_socket: Option<String>,
 
@@ -83,7 +84,7 @@ pub struct NodeArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RuntimeKind {
-    /// `cri` if a container runtime's socket is found, else `process`
+    /// The runtime of earlier starts; at first `cri` if a container runtime's socket is found, else `process`
     #[default]
     Auto,
     /// A container runtime, such as containerd

@@ -87,7 +87,7 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     let machine = Machine::read(&args.data_dir);
     let name = node::name(&args.node, &machine)?;
     let listener = node::listen(args.listen, "--listen").await?;
-    let runtime = node::runtime(&args.node, &args.data_dir)?;
+    let runtime = node::runtime(&args.node, &args.data_dir).await?;
     notify::waiting("Waiting for the server");
     let membership = join_cluster(args, &name, stop).await?;
     let api = membership.as_ref().and_then(|member| member.api.clone());
@@ -97,13 +97,14 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
         api,
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
+        runtime: runtime.choice,
     };
     let settings = node::settings(&args.node, name, addresses, place)?;
     let (started, on_started) = oneshot::channel();
     let start = Start {
         settings: Arc::new(settings),
         machine,
-        runtime,
+        runtime: runtime.runtime,
         cluster: membership.map(|member| member.cluster),
         listener: Some(listener),
         started: Some(started),

@@ -15,10 +15,12 @@ pub mod machine;
 pub mod node;
 mod node_events;
 mod register;
+pub mod runtime_record;
 mod serving;
 pub mod settings;
 pub mod start;
 
 pub use machine::Machine;
+pub use runtime_record::RuntimeRecord;
 pub use settings::{ApiAddress, Paths, Settings};
 pub use start::{Cluster, Start, StartError};
