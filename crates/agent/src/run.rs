@@ -8,7 +8,7 @@ use kennel_node::agent::identity::client::Credentials;
 use kennel_node::agent::identity::join::{self, CLIENT_FILE, JoinOptions};
 use kennel_node::agent::identity::{CertificateRequest, CsrClient, Joined, RotatingClient, rotate};
 use kennel_node::agent::lock::{self, Lock};
-use kennel_node::agent::{ApiAddress, Cluster, Machine, Start, start};
+use kennel_node::agent::{AgentHealth, ApiAddress, Cluster, Machine, Start, start};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio::sync::oneshot;
@@ -71,7 +71,8 @@ async fn run_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resul
         lock: _lock,
     } = prepared;
     let name = start.settings.node_name.clone();
-    tokio::spawn(notify_started(name, on_started));
+    let health = Arc::clone(&start.health);
+    tokio::spawn(notify_started(name, health, on_started));
     Ok(start::run(start, stop).await?)
 }
 
@@ -107,6 +108,7 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
         runtime: runtime.runtime,
         cluster: membership.map(|member| member.cluster),
         listener: Some(listener),
+        health: Arc::default(),
         started: Some(started),
     };
     Ok(Prepared {
@@ -116,10 +118,11 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     })
 }
 
-/// Notifies the service manager once the node manages its pods.
-async fn notify_started(node: String, started: oneshot::Receiver<()>) {
+/// Notifies the service manager, and from then on its watchdog, once the node manages its pods.
+async fn notify_started(node: String, health: Arc<AgentHealth>, started: oneshot::Receiver<()>) {
     if started.await.is_ok() {
         notify::ready(&format!("Managing the pods of node {node}"));
+        notify::watchdog(move || health.is_alive());
     }
 }
 

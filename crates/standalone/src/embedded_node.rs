@@ -145,6 +145,7 @@ impl EmbeddedNode {
                 runtime,
                 cluster: Some(cluster),
                 listener: Some(listener.and_then(TcpListener::from_std)?),
+                health: Arc::default(),
                 started: None,
             };
             Ok(start::run(start, stop).await?)

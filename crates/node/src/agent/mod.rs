@@ -7,6 +7,7 @@
 //!                               └▶ pods, manifests, pressure, kubelet API
 //! ```
 
+pub mod health;
 mod heartbeat;
 pub mod identity;
 mod lease;
@@ -20,6 +21,7 @@ mod serving;
 pub mod settings;
 pub mod start;
 
+pub use health::AgentHealth;
 pub use machine::Machine;
 pub use runtime_record::RuntimeRecord;
 pub use settings::{ApiAddress, Paths, Settings};
