@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use kennel_core::duration;
 use kennel_node::pressure::{Signal, Threshold, ThresholdError, thresholds};
+use kennel_node::runtime::process::POD_PIDS_LIMIT_DEFAULT;
 use serde_json::{Value, json};
 
 use crate::flag_values::{listen_address, server_url};
@@ -15,12 +16,13 @@ use crate::flag_values::{listen_address, server_url};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The node")]
 pub struct NodeArgs {
-    /// The runtime that runs the pods
+    /// The runtime that runs the pods. It is chosen once: later starts use the same one, and another one only with this flag
+    /// and when the first has no pods
     #[arg(long, value_enum, default_value_t, value_name = "RUNTIME")]
     pub runtime: RuntimeKind,
 
     /// The socket of a CRI v1 container runtime
-    /// [default: /run/containerd/containerd.sock, if it exists]
+    /// [default: that of earlier starts, or /run/containerd/containerd.sock if it exists]
     #[arg(long, value_name = "PATH")]
     pub cri_socket: Option<String>,
 
@@ -44,6 +46,10 @@ pub struct NodeArgs {
     /// Maximum number of pods on the node
     #[arg(long, default_value_t = 110, value_name = "PODS")]
     pub max_pods: u32,
+
+    /// Maximum number of processes and threads of a pod, with the process runtime; 0 for no limit
+    #[arg(long, default_value_t = POD_PIDS_LIMIT_DEFAULT, value_name = "PIDS")]
+    pub pod_max_pids: u64,
 
     /// Hard eviction thresholds: pods are evicted when less is available; other signals are ignored
     #[arg(long, default_value_t, value_name = "SIGNAL<AMOUNT,…", value_parser = parse_thresholds)]
@@ -78,7 +84,7 @@ pub struct NodeArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RuntimeKind {
-    /// `cri` if a container runtime's socket is found, else `process`
+    /// The runtime of earlier starts; at first `cri` if a container runtime's socket is found, else `process`
     #[default]
     Auto,
     /// A container runtime, such as containerd

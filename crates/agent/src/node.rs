@@ -1,12 +1,13 @@
 //! Turns the flags of a node into its settings, runtime and listener, for `kennel agent` and `kennel up`.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
+use kennel_node::agent::{ApiAddress, Machine, Paths, RuntimeRecord, Settings, machine};
 use kennel_node::cleanup::Resources;
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
@@ -16,7 +17,7 @@ use kennel_node::runtime::process::{self, Process};
 use tokio::net::TcpListener;
 
 use crate::args::{NodeArgs, RuntimeKind};
-use crate::runtime_choice::{SelectedRuntime, choose};
+use crate::runtime_choice::{self, SelectedRuntime, choose};
 
 /// The default directory of static pods.
 const DEFAULT_MANIFEST_DIR: &str = "/etc/kennel/manifests";
@@ -32,7 +33,12 @@ pub struct Place {
     pub listen: SocketAddr,
     /// The domain of Services.
     pub cluster_domain: String,
+    /// [`NodeRuntime::choice`].
+    pub runtime: String,
 }
+
+/// The Node's annotation that shows which runtime was chosen, also while that does not answer.
+const RUNTIME_ANNOTATION: &str = "agent.kennel.dev/runtime";
 
 /// The node's name: the flag, or the host name.
 pub fn name(args: &NodeArgs, machine: &Machine) -> anyhow::Result<String> {
@@ -83,6 +89,7 @@ pub fn settings(
             data: place.data,
         },
         labels: args.node_labels.iter().cloned().collect(),
+        annotations: BTreeMap::from([(RUNTIME_ANNOTATION.to_owned(), place.runtime)]),
         taints: taints.map(|taint| taint.0.clone()).collect(),
         listen: place.listen,
         cluster_dns: args.cluster_dns.clone(),
@@ -120,15 +127,32 @@ fn logs(given: Option<&Path>, data: &Path) -> PathBuf {
     }
 }
 
-/// Opens the runtime that the flags select, or the one that is found, and logs the choice. A container runtime need not
-/// run yet: until it does, the node is not ready.
-pub fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
-    let choice = choose(args.runtime, args.cri_socket.as_deref(), Path::exists);
-    let runtime = open(&choice.kind, data)?;
+/// A runtime, and what to show of its choice.
+pub struct NodeRuntime {
+    pub runtime: Arc<dyn Runtime>,
+    /// Such as `cri unix:///run/containerd/containerd.sock`.
+    pub choice: String,
+}
+
+/// Opens the runtime that the flags select, or the one that this node has used before, or the one that is found; records the
+/// choice and logs it. A container runtime need not run yet: until it does, the node is not ready.
+pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<NodeRuntime> {
+    let before = runtime_choice::used_before(data)?;
+    let choice = choose(
+        args.runtime,
+        args.cri_socket.as_deref(),
+        before.as_ref(),
+        Path::exists,
+    );
+    runtime_choice::record(&choice, data).await?;
+    let runtime = open(&choice.kind, data, args.pod_max_pids)?;
     Resources::add(data, choice.socket(), &logs(args.log_dir.as_deref(), data))
         .with_context(|| format!("cannot write to {}", data.display()))?;
     tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
-    Ok(runtime)
+    Ok(NodeRuntime {
+        runtime,
+        choice: choice.kind.to_string(),
+    })
 }
 
 /// What an agent used outside of its data directory: what it recorded, or else what an agent with these values of
@@ -142,7 +166,7 @@ pub fn resources(
     let is_recorded = recorded.is_some();
     let mut resources = recorded.unwrap_or_default();
     if !is_recorded || socket.is_some() {
-        let choice = choose(RuntimeKind::Auto, socket, Path::exists);
+        let choice = choose(RuntimeKind::Auto, socket, None, Path::exists);
         let socket = choice.socket().map(Path::to_owned);
         resources.cri_sockets.extend(socket);
     }
@@ -152,14 +176,21 @@ pub fn resources(
     resources
 }
 
-fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+fn open(
+    kind: &SelectedRuntime,
+    data: &Path,
+    pod_pids_limit: u64,
+) -> anyhow::Result<Arc<dyn Runtime>> {
     match kind {
         SelectedRuntime::Simulated => Ok(Arc::new(FakeRuntime::new())),
-        SelectedRuntime::Cri(socket) => Ok(Arc::new(Cri::new(socket))),
-        SelectedRuntime::Process => {
+        SelectedRuntime::Real(RuntimeRecord::Cri { socket }) => {
+            Ok(Arc::new(Cri::new(socket, data)))
+        }
+        SelectedRuntime::Real(RuntimeRecord::Process) => {
             let options = process::Options {
                 data: data.to_owned(),
                 shim: own_binary()?,
+                pod_pids_limit,
             };
             let context = || format!("cannot run processes below {}", data.display());
             Ok(Arc::new(Process::open(options).with_context(context)?))

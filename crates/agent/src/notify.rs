@@ -1,4 +1,4 @@
-//! Notifies the service manager of our state: systemd's `Type=notify` protocol.
+//! Notifies the service manager of our state: systemd's `Type=notify` protocol, and its watchdog.
 //!
 //! Sends a datagram to `$NOTIFY_SOCKET` without waiting; does nothing if that is not set. A failure is only logged.
 
@@ -7,9 +7,14 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 /// Set by the service manager.
 const SOCKET: &str = "NOTIFY_SOCKET";
+/// Set by the service manager if the service has `WatchdogSec=`, in microseconds.
+const WATCHDOG: &str = "WATCHDOG_USEC";
+/// The process that the watchdog watches, if it is set.
+const WATCHDOG_PID: &str = "WATCHDOG_PID";
 
 /// `systemctl status` shows `status`.
 pub fn ready(status: &str) {
@@ -23,6 +28,36 @@ pub fn stopping() {
 /// Sets the status without being ready.
 pub fn waiting(status: &str) {
     notify(&format!("STATUS={status}\n"));
+}
+
+/// Tells the service manager's watchdog, from now on, that this process is alive while `is_alive`. When it hears nothing for
+/// the time of the unit's `WatchdogSec=`, it kills the process and starts another. Does nothing without a watchdog.
+pub fn watchdog(is_alive: impl Fn() -> bool + Send + 'static) {
+    let variable = |name: &str| std::env::var(name).ok();
+    let own = std::process::id();
+    let Some(limit) = watchdog_limit(
+        variable(WATCHDOG).as_deref(),
+        variable(WATCHDOG_PID).as_deref(),
+        own,
+    ) else {
+        return;
+    };
+    tokio::spawn(async move {
+        // Often enough that one late turn does not count.
+        let mut turns = tokio::time::interval(limit / 4);
+        loop {
+            turns.tick().await;
+            if is_alive() {
+                notify("WATCHDOG=1\n");
+            }
+        }
+    });
+}
+
+fn watchdog_limit(microseconds: Option<&str>, pid: Option<&str>, own: u32) -> Option<Duration> {
+    let is_ours = pid.is_none_or(|pid| pid.parse() == Ok(own));
+    let microseconds: u64 = microseconds.filter(|_| is_ours)?.parse().ok()?;
+    (microseconds >= 4).then(|| Duration::from_micros(microseconds))
 }
 
 fn notify(state: &str) {
@@ -79,6 +114,20 @@ mod tests {
         let socket = UnixDatagram::bind_addr(&address).unwrap();
         send(OsStr::new(&format!("@{name}")), "STOPPING=1\n").unwrap();
         assert_eq!(received(&socket), "STOPPING=1\n");
+    }
+
+    #[test]
+    fn the_watchdog_is_for_one_process() {
+        let check = |microseconds, pid, expected: Option<u64>| {
+            let found = watchdog_limit(microseconds, pid, 7);
+            assert_eq!(found, expected.map(Duration::from_secs));
+        };
+        check(Some("30000000"), None, Some(30));
+        check(Some("30000000"), Some("7"), Some(30));
+        check(Some("30000000"), Some("8"), None);
+        check(Some("0"), None, None);
+        check(Some("soon"), None, None);
+        check(None, None, None);
     }
 
     #[test]

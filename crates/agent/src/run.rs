@@ -13,7 +13,7 @@ use kennel_node::agent::identity::{
     CertificateRequest, CsrClient, Expirations, Joined, RotatingClient, authorities, rotate,
 };
 use kennel_node::agent::lock::{self, Lock};
-use kennel_node::agent::{ApiAddress, Cluster, Machine, Start, start};
+use kennel_node::agent::{AgentHealth, ApiAddress, Cluster, Machine, Start, start};
 use rustls::pki_types::CertificateDer;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -75,7 +75,8 @@ async fn run_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resul
         lock: _lock,
     } = prepared;
     let name = start.settings.node_name.clone();
-    tokio::spawn(notify_started(name, on_started));
+    let health = Arc::clone(&start.health);
+    tokio::spawn(notify_started(name, health, on_started));
     Ok(start::run(start, stop).await?)
 }
 
@@ -91,7 +92,7 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     let machine = Machine::read(&args.data_dir);
     let name = node::name(&args.node, &machine)?;
     let listener = node::listen(args.listen, "--listen").await?;
-    let runtime = node::runtime(&args.node, &args.data_dir)?;
+    let runtime = node::runtime(&args.node, &args.data_dir).await?;
     notify::waiting("Waiting for the server");
     let membership = join_cluster(args, &name, stop).await?;
     let api = membership.as_ref().and_then(|member| member.api.clone());
@@ -101,15 +102,17 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
         api,
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
+        runtime: runtime.choice,
     };
     let settings = node::settings(&args.node, name, addresses, place)?;
     let (started, on_started) = oneshot::channel();
     let start = Start {
         settings: Arc::new(settings),
         machine,
-        runtime,
+        runtime: runtime.runtime,
         cluster: membership.map(|member| member.cluster),
         listener: Some(listener),
+        health: Arc::default(),
         started: Some(started),
     };
     Ok(Prepared {
@@ -119,10 +122,11 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     })
 }
 
-/// Notifies the service manager once the node manages its pods.
-async fn notify_started(node: String, started: oneshot::Receiver<()>) {
+/// Notifies the service manager, and from then on its watchdog, once the node manages its pods.
+async fn notify_started(node: String, health: Arc<AgentHealth>, started: oneshot::Receiver<()>) {
     if started.await.is_ok() {
         notify::ready(&format!("Managing the pods of node {node}"));
+        notify::watchdog(move || health.is_alive());
     }
 }
 

@@ -1,7 +1,14 @@
-//! Chooses the runtime of a node. The agent logs the choice and its reason at start.
+//! Chooses the runtime of a node, once: the choice is recorded in the data directory, and later starts without flags use
+//! the recorded runtime even if its socket is missing. The agent logs the choice and its reason at start.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use kennel_node::agent::RuntimeRecord;
+use kennel_node::cleanup::{self, Resources};
+use kennel_node::runtime::process;
 
 use crate::args::RuntimeKind;
 
@@ -10,20 +17,17 @@ const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SelectedRuntime {
-    /// A container runtime at this socket.
-    Cri(PathBuf),
-    Process,
+    Real(RuntimeRecord),
     Simulated,
 }
 
-/// The value of `--runtime`.
+/// The value of `--runtime`, and the socket.
 impl fmt::Display for SelectedRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cri(_) => "cri",
-            Self::Process => "process",
-            Self::Simulated => "simulated",
-        })
+        match self {
+            Self::Real(record) => record.fmt(f),
+            Self::Simulated => f.write_str("simulated"),
+        }
     }
 }
 
@@ -38,99 +42,200 @@ impl Choice {
     /// The container runtime's socket, if it is one.
     pub(crate) fn socket(&self) -> Option<&Path> {
         match &self.kind {
-            SelectedRuntime::Cri(socket) => Some(socket),
-            SelectedRuntime::Process | SelectedRuntime::Simulated => None,
+            SelectedRuntime::Real(RuntimeRecord::Cri { socket }) => Some(socket),
+            SelectedRuntime::Real(RuntimeRecord::Process) | SelectedRuntime::Simulated => None,
         }
     }
 }
 
-/// `socket` is the value of `--cri-socket`.
+/// `socket` is the value of `--cri-socket`, `recorded` the choice of an earlier start.
 pub(crate) fn choose(
     flag: RuntimeKind,
     socket: Option<&str>,
+    recorded: Option<&RuntimeRecord>,
     exists: impl Fn(&Path) -> bool,
 ) -> Choice {
     let given = socket.map(|text| PathBuf::from(text.strip_prefix("unix://").unwrap_or(text)));
-    let path = given
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(CONTAINERD_SOCKET));
+    let known = match recorded {
+        Some(RuntimeRecord::Cri { socket }) => Some(socket.clone()),
+        Some(RuntimeRecord::Process) | None => None,
+    };
+    let path = given.clone().or(known);
+    let path = path.unwrap_or_else(|| PathBuf::from(CONTAINERD_SOCKET));
     let shown = path.display().to_string();
-    let (kind, reason) = match flag {
-        RuntimeKind::Simulated => (
-            SelectedRuntime::Simulated,
-            "--runtime selects it".to_owned(),
-        ),
-        RuntimeKind::Process => (SelectedRuntime::Process, "--runtime selects it".to_owned()),
-        RuntimeKind::Cri => (
-            SelectedRuntime::Cri(path),
-            format!("--runtime selects it, at {shown}"),
-        ),
+    let cri = SelectedRuntime::Real(RuntimeRecord::Cri {
+        socket: path.clone(),
+    });
+    let by_flag = || "--runtime selects it".to_owned();
+    let (kind, reason) = match (flag, recorded) {
+        (RuntimeKind::Simulated, _) => (SelectedRuntime::Simulated, by_flag()),
+        (RuntimeKind::Process, _) => (SelectedRuntime::Real(RuntimeRecord::Process), by_flag()),
+        (RuntimeKind::Cri, _) => (cri, by_flag()),
         // A socket that was given is used even if it does not exist yet.
-        RuntimeKind::Auto if given.is_some() => (
-            SelectedRuntime::Cri(path),
-            format!("--cri-socket is {shown}"),
+        (RuntimeKind::Auto, _) if given.is_some() => (cri, "--cri-socket selects it".to_owned()),
+        (RuntimeKind::Auto, Some(recorded)) => (
+            SelectedRuntime::Real(recorded.clone()),
+            "this node has used it before; --runtime changes it".to_owned(),
         ),
-        RuntimeKind::Auto if exists(&path) => (
-            SelectedRuntime::Cri(path),
+        (RuntimeKind::Auto, None) if exists(&path) => (
+            cri,
             format!("a container runtime's socket was found at {shown}"),
         ),
-        RuntimeKind::Auto => (
-            SelectedRuntime::Process,
+        (RuntimeKind::Auto, None) => (
+            SelectedRuntime::Real(RuntimeRecord::Process),
             format!("no container runtime's socket was found at {shown}"),
         ),
     };
     Choice { kind, reason }
 }
 
+/// The runtime that a node has used before: the recorded one or, for data directories of agents that recorded none, what they
+/// left. A container runtime is preferred, because processes may be what an agent started without its socket.
+pub(crate) fn used_before(data: &Path) -> anyhow::Result<Option<RuntimeRecord>> {
+    if let Some(recorded) = RuntimeRecord::read(data)? {
+        return Ok(Some(recorded));
+    }
+    let socket = recorded_sockets(data).pop_first();
+    if let Some(socket) = socket {
+        return Ok(Some(RuntimeRecord::Cri { socket }));
+    }
+    let has_processes = !process::list(data).is_empty();
+    Ok(has_processes.then_some(RuntimeRecord::Process))
+}
+
+fn recorded_sockets(data: &Path) -> BTreeSet<PathBuf> {
+    // A damaged record of resources is replaced by the start.
+    let resources = Resources::read(data).ok().flatten();
+    resources.unwrap_or_default().cri_sockets
+}
+
+/// Records the choice. Fails if that changes the node's runtime while another one still has its pods: they would run
+/// twice.
+pub(crate) async fn record(choice: &Choice, data: &Path) -> anyhow::Result<()> {
+    let recorded = RuntimeRecord::read(data)?;
+    let chosen = match &choice.kind {
+        SelectedRuntime::Real(chosen) => Some(chosen),
+        SelectedRuntime::Simulated => None,
+    };
+    let is_same = |recorded: &RuntimeRecord| chosen.is_some_and(|own| own.is_same(recorded));
+    if recorded.as_ref().is_some_and(is_same) {
+        return Ok(());
+    }
+    let mut others = recorded_sockets(data);
+    if let Some(RuntimeRecord::Cri { socket }) = &recorded {
+        others.insert(socket.clone());
+    }
+    others.retain(|socket| {
+        let socket = socket.clone();
+        !is_same(&RuntimeRecord::Cri { socket })
+    });
+    let processes = chosen != Some(&RuntimeRecord::Process);
+    let left = cleanup::pods_in(data, processes, &others).await;
+    if !left.is_empty() {
+        let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+        let before = recorded.map_or_else(String::new, |record| format!(" from {record}"));
+        anyhow::bail!(
+            "cannot change the runtime of this node{before} to {}: the other one is not empty ({}); end these pods \
+             first with `kennel reset --keep-data --data-dir {}`, or start with the --runtime that has them",
+            choice.kind,
+            left.join("; "),
+            data.display()
+        );
+    }
+    let Some(chosen) = chosen else {
+        return Ok(());
+    };
+    let written = chosen.write(data);
+    written.with_context(|| format!("cannot write to {}", data.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn cri(socket: &str) -> RuntimeRecord {
+        RuntimeRecord::Cri {
+            socket: socket.into(),
+        }
+    }
+
     #[test]
     fn a_socket_decides_unless_a_flag_does() {
-        let check =
-            |flag, socket: Option<&str>, exists: bool, expected: SelectedRuntime, text: &str| {
-                let choice = choose(flag, socket, |_| exists);
-                assert_eq!(choice.kind, expected);
-                assert!(choice.reason.contains(text), "{}", choice.reason);
-            };
-        let usual = || SelectedRuntime::Cri(PathBuf::from(CONTAINERD_SOCKET));
-        let own = || SelectedRuntime::Cri(PathBuf::from("/x.sock"));
-        check(
-            RuntimeKind::Auto,
-            None,
-            true,
-            usual(),
-            "found at /run/containerd",
-        );
-        check(
-            RuntimeKind::Auto,
-            None,
-            false,
-            SelectedRuntime::Process,
-            "no container",
-        );
-        check(
-            RuntimeKind::Auto,
-            Some("/x.sock"),
-            false,
-            own(),
-            "--cri-socket is",
-        );
-        check(
-            RuntimeKind::Auto,
-            Some("unix:///x.sock"),
-            true,
-            own(),
-            "--cri-socket is",
-        );
+        let check = |flag, socket: Option<&str>, exists: bool, expected, text: &str| {
+            let choice = choose(flag, socket, None, |_| exists);
+            assert_eq!(choice.kind, SelectedRuntime::Real(expected));
+            assert!(choice.reason.contains(text), "{}", choice.reason);
+        };
+        let (auto, process) = (RuntimeKind::Auto, RuntimeRecord::Process);
+        let usual = || cri(CONTAINERD_SOCKET);
+        check(auto, None, true, usual(), "found at /run/containerd");
+        check(auto, None, false, process.clone(), "no container");
+        check(auto, Some("/x.sock"), false, cri("/x.sock"), "--cri-socket");
+        let url = Some("unix:///x.sock");
+        check(auto, url, true, cri("/x.sock"), "--cri-socket");
         check(RuntimeKind::Cri, None, false, usual(), "--runtime");
+        check(RuntimeKind::Process, None, true, process, "--runtime");
+    }
+
+    #[test]
+    fn a_recorded_runtime_stays_whatever_is_found() {
+        let check = |flag, recorded: RuntimeRecord, exists: bool, expected| {
+            let choice = choose(flag, None, Some(&recorded), |_| exists);
+            assert_eq!(choice.kind, SelectedRuntime::Real(expected));
+        };
+        let own = || cri("/own.sock");
+        check(RuntimeKind::Auto, own(), false, own());
         check(
-            RuntimeKind::Process,
-            None,
+            RuntimeKind::Auto,
+            RuntimeRecord::Process,
             true,
-            SelectedRuntime::Process,
-            "--runtime",
+            RuntimeRecord::Process,
         );
+        check(RuntimeKind::Cri, own(), false, own());
+        check(RuntimeKind::Process, own(), true, RuntimeRecord::Process);
+    }
+
+    #[tokio::test]
+    async fn a_runtime_is_replaced_when_it_has_no_pods() {
+        let data = tempfile::tempdir().unwrap();
+        let data = data.path();
+        let choice = |kind| Choice {
+            kind: SelectedRuntime::Real(kind),
+            reason: String::new(),
+        };
+        let (own, process) = (choice(cri("/nowhere.sock")), choice(RuntimeRecord::Process));
+        record(&own, data).await.unwrap();
+        assert_eq!(used_before(data).unwrap(), Some(cri("/nowhere.sock")));
+        // Whether a runtime that does not answer is empty is not known, if the agent has had pods.
+        std::fs::create_dir_all(data.join("pods/uid-1")).unwrap();
+        let refused = record(&process, data).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("/nowhere.sock does not answer"),
+            "{refused}"
+        );
+        assert!(refused.contains("kennel reset --keep-data"), "{refused}");
+        assert_eq!(used_before(data).unwrap(), Some(cri("/nowhere.sock")));
+        std::fs::remove_dir(data.join("pods/uid-1")).unwrap();
+        record(&process, data).await.unwrap();
+        assert_eq!(used_before(data).unwrap(), Some(RuntimeRecord::Process));
+        // A pod of the process runtime.
+        let sandbox = data.join("process/pods/s");
+        std::fs::create_dir_all(&sandbox).unwrap();
+        let text = r#"{"namespace": "n", "name": "p", "uid": "u", "attempt": 0, "cgroup": ""}"#;
+        std::fs::write(sandbox.join("sandbox.json"), text).unwrap();
+        let refused = record(&own, data).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("1 pod in the process runtime: n/p"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn older_agents_left_traces_of_their_runtime() {
+        let data = tempfile::tempdir().unwrap();
+        assert_eq!(used_before(data.path()).unwrap(), None);
+        let socket = Path::new("/run/x.sock");
+        Resources::add(data.path(), Some(socket), Path::new("/var/log")).unwrap();
+        assert_eq!(used_before(data.path()).unwrap(), Some(cri("/run/x.sock")));
     }
 }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock;
 use crate::fence::Fence;
 use crate::metrics::{Observed, Page};
+use crate::pulse;
 use crate::write::{Call, Failure, Writer};
 use record::Record;
 
@@ -109,6 +110,7 @@ impl Elector {
         let mut said = String::new();
         let mut refusals = 0;
         loop {
+            pulse::beat();
             let tried = tokio::select! {
                 tried = self.try_once() => tried,
                 () = stop.cancelled() => return Ok(false),

@@ -7,7 +7,7 @@
 //!   lease ─▶ fence: may this process write?   pace: how many writes at once?
 //!   fetch: one request to a server that is no Kubernetes API
 //!   connection: clients of servers in other processes, whose errors say what to check
-//!   clock, backoff, rate, metrics: used by all of them
+//!   clock, backoff, rate, metrics, pulse: used by all of them
 //! ```
 
 pub mod api;
@@ -22,6 +22,7 @@ pub mod informer;
 pub mod lease;
 pub mod metrics;
 pub mod pace;
+pub mod pulse;
 pub mod rate;
 pub mod work;
 pub mod write;

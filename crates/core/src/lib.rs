@@ -31,6 +31,7 @@ pub mod daemonset;
 pub mod duration;
 pub mod endpoints;
 pub mod garbage;
+pub mod health;
 mod ids;
 pub mod int_or_percent;
 pub mod lifecycle;

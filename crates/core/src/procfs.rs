@@ -1,5 +1,6 @@
-//! Parsers of `/proc` files: the CPU time and memory of a process.
+//! Parsers of `/proc` files: the CPU time and memory of a process, and listening sockets.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 /// The kernel counts CPU time in hundredths of a second (`USER_HZ`).
@@ -23,9 +24,73 @@ pub fn memory_bytes(status: &str, field: &str) -> Option<u64> {
     Some(1024 * kibibytes)
 }
 
+/// A listening TCP socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listening {
+    pub address: IpAddr,
+    pub port: u16,
+    pub inode: u64,
+}
+
+/// The state of a listening socket.
+const LISTEN: &str = "0A";
+
+/// The listening sockets in `/proc/net/tcp` or `/proc/net/tcp6`.
+pub fn listening(table: &str) -> impl Iterator<Item = Listening> {
+    // The first line has the names of the columns.
+    table.lines().skip(1).filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, _, state, .., inode] = fields.get(..10)? else {
+            return None;
+        };
+        let (address, port) = local.split_once(':').filter(|_| *state == LISTEN)?;
+        Some(Listening {
+            address: address_of(address)?,
+            port: u16::from_str_radix(port, 16).ok()?,
+            inode: inode.parse().ok()?,
+        })
+    })
+}
+
+/// The kernel prints the address in words of 32 bits, in its own byte order.
+fn address_of(hex: &str) -> Option<IpAddr> {
+    let word = |at: usize| {
+        let digits = hex.get(at * 8..at * 8 + 8)?;
+        Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
+    };
+    if hex.len() == 8 {
+        return Some(Ipv4Addr::from(word(0)?).into());
+    }
+    let mut bytes = [0; 16];
+    for at in 0..4 {
+        bytes[at * 4..at * 4 + 4].copy_from_slice(&word(at)?);
+    }
+    let address = Ipv6Addr::from(bytes);
+    Some(address.to_ipv4_mapped().map_or(address.into(), IpAddr::V4))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn listening_sockets_are_found() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+               0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 4242 1 0 100 0 0 10 0\n\
+               1: 0100007F:1F91 0100007F:9999 01 00000000:00000000 00:00000000 00000000  0 0 4243 1 0 100 0 0 10 0\n\
+               2: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A \
+             00000000:00000000 00:00000000 00000000 0 0 7 1 0\n\
+               3: short\n";
+        let found: Vec<(String, u16, u64)> = listening(table)
+            .map(|one| (one.address.to_string(), one.port, one.inode))
+            .collect();
+        let expected = [
+            ("127.0.0.1".to_owned(), 8080, 4242),
+            ("::1".to_owned(), 80, 7),
+        ];
+        assert_eq!(found, expected);
+    }
 
     #[test]
     fn times_follow_a_name_that_may_contain_anything() {

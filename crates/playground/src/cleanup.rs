@@ -82,7 +82,11 @@ async fn stop_node(dir: &Path) -> (Option<Process>, Vec<String>) {
     let open = || {
         let shim = own_binary()?;
         let data = dir.to_owned();
-        anyhow::Ok(Process::open(Options { data, shim })?)
+        anyhow::Ok(Process::open(Options {
+            data,
+            shim,
+            pod_pids_limit: 0,
+        })?)
     };
     let failure =
         |error: &dyn std::fmt::Display| vec![format!("pods in {}: {error}", dir.display())];

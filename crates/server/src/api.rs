@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use kennel_core::health::{Endpoint, Outcome};
 use kennel_core::metric::{Observed, Page};
 use kennel_store::Store;
 
@@ -14,6 +15,7 @@ use crate::authorize::Authorizer;
 use crate::backup;
 use crate::certificates::Certificates;
 use crate::fairness::{self, Fairness};
+use crate::health::{self, Health};
 use crate::metrics::{self, Metrics};
 use crate::object::{self, Head, Stored};
 use crate::quota::{StorageAlarm, StorageQuota};
@@ -44,6 +46,7 @@ pub struct Api {
     pub(crate) hubs: Hubs,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
+    pub(crate) health: Health,
     pub(crate) fairness: Arc<Fairness>,
     pub(crate) authenticator: Authenticator,
     pub(crate) authorizer: Authorizer,
@@ -60,6 +63,8 @@ impl Api {
     ) -> Arc<Self> {
         let hubs = Hubs::new(store.revision());
         hubs.start(&store);
+        let own_health = Health::default();
+        own_health.add(health::of_store(&store));
         let authenticator = Authenticator::new(Arc::clone(&store), credentials);
         Arc::new(Self {
             authorizer: Authorizer::new(&store),
@@ -67,6 +72,7 @@ impl Api {
             hubs,
             settings,
             metrics: Metrics::default(),
+            health: own_health,
             fairness: Arc::default(),
             authenticator,
             services: tokio::sync::Mutex::default(),
@@ -110,6 +116,21 @@ impl Api {
     /// Appends the metrics of other components of this process to `/metrics`.
     pub fn add_metrics(&self, page: impl Fn() -> String + Send + Sync + 'static) {
         self.metrics.add(Box::new(page));
+    }
+
+    /// Adds health checks of other components of this process. The source is called for each request; `/livez` is for checks
+    /// that a restart can help.
+    pub fn add_health_checks(
+        &self,
+        source: impl Fn(Endpoint) -> Vec<Outcome> + Send + Sync + 'static,
+    ) {
+        self.health.add(source);
+    }
+
+    /// Whether all checks of `/livez` pass.
+    pub fn is_live(&self) -> bool {
+        let outcomes = self.health.outcomes(Endpoint::Livez);
+        outcomes.iter().all(|outcome| outcome.result.is_ok())
     }
 
     /// Ends all watches and refuses new ones.

@@ -76,6 +76,17 @@ impl Backend {
         Ok(Self { api, store })
     }
 
+    /// Waits until the store's writer has ended, which it does only at [`Self::close`] or by a panic.
+    pub(crate) async fn writer_ended(&self) {
+        self.store.writer_ended().await;
+    }
+
+    /// As when the writer dies.
+    #[cfg(test)]
+    pub(crate) async fn close_store(&self) {
+        self.store.close().await;
+    }
+
     /// Ends all watches, finishes the writes under way and closes the store and the audit log.
     pub async fn close(self) {
         self.api.end_watches();

@@ -17,7 +17,7 @@
 //!    │
 //!    ▼
 //!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness,
-//!    │            certificates, revocation, quota
+//!    │            certificates, revocation, quota, health
 //!    ▼
 //!  request, response, status, upgrade, agent_client, tls, tcp, limits, metrics
 //!  registry, object, kinds, schema, table, patch, protobuf
@@ -47,6 +47,7 @@ pub mod doctor;
 pub mod expire;
 mod fairness;
 pub mod field;
+mod health;
 pub mod http;
 pub mod kinds;
 pub mod limits;

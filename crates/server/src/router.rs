@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, header};
+use kennel_core::health::{Endpoint, Question};
 use kennel_core::selector::FieldSelector;
 use kennel_types::Verb;
 use serde_json::json;
@@ -148,7 +149,7 @@ async fn dispatch(
         Route::Certificates(Some(_)) => {
             Err(ApiError::method_not_allowed("", path, method.as_str()))
         }
-        Route::Health(check) => health(&check, call),
+        Route::Health(endpoint, check) => health(api, endpoint, &check, call),
         Route::Metrics => Ok(Reply::text(
             200,
             "text/plain; version=0.0.4",
@@ -161,18 +162,23 @@ async fn dispatch(
     }
 }
 
-fn health(check: &str, call: &Call) -> Result<Reply> {
-    if !matches!(check, "" | "ping" | "store" | "etcd") {
-        return Err(ApiError::no_such_resource());
-    }
-    // Health is open to anonymous users, so it says that the store works and nothing about its load.
-    let text = if call.query.raw("verbose").is_some() {
-        "[+]ping ok\n[+]store ok\nhealthz check passed\n"
-    } else {
-        "ok"
+fn health(api: &Api, endpoint: Endpoint, check: &str, call: &Call) -> Result<Reply> {
+    let excluded: Vec<&str> = call.query.all("exclude").collect();
+    let question = Question {
+        endpoint,
+        check,
+        verbose: call.query.raw("verbose").is_some(),
+        excluded: &excluded,
+        // Health is open to anonymous users: they learn what fails, and not why.
+        trusted: !call.user.is_anonymous(),
     };
-    let text = text.to_owned();
-    Ok(Reply::text(200, "text/plain; charset=utf-8", text))
+    let answer = api.health.answer(&question);
+    let answer = answer.ok_or_else(ApiError::no_such_resource)?;
+    Ok(Reply::text(
+        answer.code,
+        "text/plain; charset=utf-8",
+        answer.text,
+    ))
 }
 
 /// Answers discovery requests.

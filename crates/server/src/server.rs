@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use kennel_store::LOCK_FILE;
 use kennel_store::{OpenError, Options};
@@ -17,6 +17,7 @@ use crate::authenticate::{Credentials, StaticTokens, TokenFileError};
 use crate::backend::{self, Backend};
 use crate::backup::{self, SecretFile};
 use crate::certificates::{Certificates, CertificatesError, KubeconfigFile};
+use crate::health::Accepting;
 use crate::http::listen;
 use crate::limits::Timeouts;
 use crate::pki::{self, Clock};
@@ -74,6 +75,17 @@ pub enum StartError {
     HalfRestored(PathBuf),
 }
 
+/// Why a running server cannot go on. Its process should end, so that a service manager starts another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerFailure {
+    #[error(
+        "the store's writer has ended, so nothing can be stored any more; the log has the reason"
+    )]
+    Writer,
+    #[error("the listener has ended, so nobody can connect any more; the log has the reason")]
+    Listener,
+}
+
 /// A running server.
 pub struct Server {
     /// The API, for clients in the same process.
@@ -124,12 +136,16 @@ impl Server {
         };
         let backend = Backend::start(store, credentials, settings).await?;
         let api = Arc::clone(&backend.api);
+        let accepting = Arc::new(Accepting::new());
+        let checked = Arc::clone(&accepting);
+        api.add_health_checks(move |_| vec![checked.outcome(Instant::now())]);
         let stop = CancellationToken::new();
         let serving = listen::serve(
             listener,
             certificates.tls.clone(),
             Arc::clone(&api),
             config.timeouts,
+            accepting,
             stop.clone(),
         );
         let serving = tokio::spawn(serving);
@@ -156,6 +172,14 @@ impl Server {
 
     pub fn url(&self) -> String {
         format!("https://{}", self.api.settings.address)
+    }
+
+    /// Waits until the server cannot go on, while it is not stopped.
+    pub async fn failed(&mut self) -> ServerFailure {
+        tokio::select! {
+            () = self.backend.writer_ended() => ServerFailure::Writer,
+            _ = &mut self.serving => ServerFailure::Listener,
+        }
     }
 
     /// Stops in order: closes the listener, ends watches, finishes writes, closes the store.
@@ -229,4 +253,47 @@ fn open_certificates(
         server: format!("https://{server}"),
     };
     Certificates::open(options, Some(kubeconfig))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn start(dir: &std::path::Path) -> Server {
+        let config = Config {
+            data_dir: dir.to_owned(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            tls_san: Vec::new(),
+            service_cidr: "10.96.0.0/12".parse().unwrap(),
+            token_file: None,
+            token_key_days: crate::pki::keys::DAYS_DEFAULT,
+            event_ttl: crate::expire::TTL_DEFAULT,
+            timeouts: Timeouts::default(),
+            audit: audit::Options::off(),
+            encryption_key_file: None,
+            storage_quota: crate::quota::QUOTA_DEFAULT,
+            backups: None,
+            clock: Clock::default(),
+        };
+        Server::start(config).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_listener_or_the_writer_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = start(dir.path()).await;
+        assert!(server.api.is_live());
+        let moment = Duration::from_millis(50);
+        let early = tokio::time::timeout(moment, server.failed()).await;
+        assert!(early.is_err(), "{early:?}");
+        server.serving.abort();
+        assert_eq!(server.failed().await, ServerFailure::Listener);
+        drop(server);
+
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = start(dir.path()).await;
+        server.backend.close_store().await;
+        assert_eq!(server.failed().await, ServerFailure::Writer);
+        assert!(!server.api.is_live());
+    }
 }

@@ -49,7 +49,7 @@ impl ContainerProcesses<'_> {
     }
 
     /// The pids of those that still run.
-    fn find(&self) -> BTreeSet<i32> {
+    pub fn find(&self) -> BTreeSet<i32> {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let mut found = BTreeSet::new();
         if let Some(group) = self.group {

@@ -35,7 +35,7 @@ pub struct Settings {
     pub checks: CheckSettings,
 }
 
-/// Starts the selected controllers, and adds the metrics of all components to the server's `/metrics`.
+/// Starts the selected controllers, and adds the metrics and health checks of all components to the server's.
 pub fn start(
     supervisor: &mut Supervisor,
     selection: &Selection,
@@ -53,6 +53,8 @@ pub fn start(
 
 fn show_metrics(supervisor: &Supervisor, metrics: Vec<Arc<dyn Observed>>, api: &Api) {
     let restarts = supervisor.restart_metrics();
+    let components = restarts.clone();
+    api.add_health_checks(move |endpoint| components.health(endpoint));
     api.add_metrics(move || {
         let own = [&restarts as &dyn Observed, &RequestCounts];
         Page::of(own.into_iter().chain(metrics.iter().map(|one| &**one)))

@@ -84,14 +84,15 @@ impl EmbeddedNode {
         let ip = addresses.first().copied();
         let ip = ip.unwrap_or_else(|| machine::address(None));
         let listener = listen(config.listen, ip).await?;
+        let runtime = node::runtime(&config.node, &config.data).await?;
         let place = Place {
             api: Some(api_address(server.address, config.api_host.unwrap_or(ip))),
             listen: listener.local_addr()?,
             cluster_domain: config.cluster_domain,
             data: config.data,
+            runtime: runtime.choice,
         };
         let settings = node::settings(&config.node, name, addresses, place)?;
-        let runtime = node::runtime(&config.node, &settings.paths.data)?;
         let certificates = &server.certificates;
         let signer = LocalSigner(certificates.authority.clone());
         signer
@@ -101,7 +102,7 @@ impl EmbeddedNode {
             client: clients::node(&server.api, &settings.node_name),
             settings: Arc::new(settings),
             machine,
-            first_runtime: Mutex::new(Some(runtime)),
+            first_runtime: Mutex::new(Some(runtime.runtime)),
             args: config.node,
             authorities: certificates.bundle.subscribe(),
             expirations: Arc::default(),
@@ -141,7 +142,7 @@ impl EmbeddedNode {
             // A runtime reports each event once, so a restarted node must open it again.
             let runtime = match first {
                 Some(runtime) => runtime,
-                None => node::runtime(&args, &settings.paths.data)?,
+                None => node::runtime(&args, &settings.paths.data).await?.runtime,
             };
             let start = Start {
                 settings,
@@ -149,6 +150,7 @@ impl EmbeddedNode {
                 runtime,
                 cluster: Some(cluster),
                 listener: Some(listener.and_then(TcpListener::from_std)?),
+                health: Arc::default(),
                 started: None,
             };
             Ok(start::run(start, stop).await?)

@@ -1,6 +1,7 @@
 //! Starts the API server and tells the user how to reach it.
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use kennel_agent::{descriptors, notify};
 use kennel_node::agent::machine;
@@ -16,7 +17,7 @@ pub async fn start(mut config: Config) -> Result<Server, StartError> {
     Server::start(config).await
 }
 
-/// Notifies the service manager, and prints three lines on how to reach the server. A closed stdout
+/// Notifies the service manager and its watchdog, and prints three lines on how to reach the server. A closed stdout
 /// (`kennel server | head -n 1`) is not an error.
 pub fn announce(server: &Server, first_command: &str) {
     let (url, kubeconfig) = (server.url(), server.kubeconfig.display());
@@ -30,4 +31,6 @@ pub fn announce(server: &Server, first_command: &str) {
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
     notify::ready(&format!("Serving the Kubernetes API at {url}"));
+    let api = Arc::clone(&server.api);
+    notify::watchdog(move || api.is_live());
 }

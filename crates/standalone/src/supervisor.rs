@@ -7,12 +7,15 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kennel_client::backoff::{self, Policy};
 use kennel_client::metrics::{Counter, Observed, Page};
+use kennel_client::pulse;
 use kennel_control::informers::Informers;
+use kennel_core::health::{Endpoint, Outcome, Pulse, Unhealthy};
 use kube::Client;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +25,10 @@ use tokio_util::task::TaskTracker;
 const RESTART: Policy = Policy::exact(Duration::from_secs(1), Duration::from_mins(1));
 /// Uptime after which the restart delay resets.
 const RESET_AFTER: Duration = Duration::from_mins(5);
+
+/// How long the loop of a controller may go without coming round. It does so every few seconds, and a controller that failed
+/// often waits for a minute before its next start.
+const STALL: Duration = Duration::from_secs(90);
 
 /// Components that have been added, but whose shared informers do not run yet.
 pub struct Supervisor {
@@ -41,26 +48,68 @@ kennel_core::metrics! {
         "Panics and errors that ended a component of this process.";
 }
 
-/// Counts the starts and failures of each component.
+/// Counts the starts and failures of each component, and knows which ones come round.
 #[derive(Clone, Default)]
 pub struct RestartMetrics(Arc<Mutex<Vec<Arc<ComponentMetrics>>>>);
 
-#[derive(Default)]
 struct ComponentMetrics {
     name: Cow<'static, str>,
     starts: Counter,
     failures: Counter,
+    /// Beaten by its loops. Components that are no controllers do not beat.
+    pulse: Arc<Pulse>,
+    created: Instant,
+    is_down: AtomicBool,
+}
+
+impl ComponentMetrics {
+    fn new(name: Cow<'static, str>) -> Self {
+        let created = Instant::now();
+        Self {
+            name,
+            starts: Counter::default(),
+            failures: Counter::default(),
+            pulse: Arc::new(Pulse::new(created.into_std())),
+            created,
+            is_down: AtomicBool::new(false),
+        }
+    }
+
+    /// None for a component that has no loop. One that failed is not ready; restarting the process would not help it.
+    fn outcome(&self, endpoint: Endpoint, now: Instant) -> Option<Outcome> {
+        let silence = self.pulse.silence(now.into_std());
+        let age = now.saturating_duration_since(self.created);
+        if silence == age {
+            return None;
+        }
+        let result = if silence > STALL {
+            let seconds = silence.as_secs();
+            Err(format!("its loop has not come round for {seconds} seconds"))
+        } else if self.is_down.load(Ordering::Relaxed) && endpoint != Endpoint::Livez {
+            Err("it has failed, and will be started again".to_owned())
+        } else {
+            Ok(())
+        };
+        let name = self.name.to_lowercase().replace(' ', "-");
+        Some(Outcome::new(name, result.map_err(Unhealthy)))
+    }
 }
 
 impl RestartMetrics {
     fn add(&self, name: Cow<'static, str>) -> Arc<ComponentMetrics> {
-        let component = Arc::new(ComponentMetrics {
-            name,
-            ..ComponentMetrics::default()
-        });
+        let component = Arc::new(ComponentMetrics::new(name));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(Arc::clone(&component));
         component
+    }
+
+    /// One health check for each controller: whether its loop comes round.
+    pub fn health(&self, endpoint: Endpoint) -> Vec<Outcome> {
+        let now = Instant::now();
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter()
+            .filter_map(|one| one.outcome(endpoint, now))
+            .collect()
     }
 }
 
@@ -171,10 +220,11 @@ async fn supervise<First, Next, E>(
     let name = &*metrics.name;
     let mut failures = 0;
     let mut started_at = Instant::now();
-    let mut running = tokio::spawn(first);
+    let mut running = tokio::spawn(pulse::scope(Arc::clone(&metrics.pulse), first));
     metrics.starts.increment();
     while let Some(reason) = failure_reason(running.await, stop) {
         metrics.failures.increment();
+        metrics.is_down.store(true, Ordering::Relaxed);
         if stop.is_cancelled() {
             tracing::error!("the {name} failed while stopping: {reason}");
             return;
@@ -191,7 +241,8 @@ async fn supervise<First, Next, E>(
             () = tokio::time::sleep(delay) => {}
         }
         started_at = Instant::now();
-        running = tokio::spawn(restart());
+        running = tokio::spawn(pulse::scope(Arc::clone(&metrics.pulse), restart()));
+        metrics.is_down.store(false, Ordering::Relaxed);
         metrics.starts.increment();
     }
 }
@@ -219,7 +270,7 @@ mod panic_tests;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     use super::*;
 
@@ -238,7 +289,13 @@ mod tests {
                 Ok::<_, String>(())
             }
         };
-        supervise(&ComponentMetrics::default(), &stop, component(), component).await;
+        supervise(
+            &ComponentMetrics::new("test".into()),
+            &stop,
+            component(),
+            component,
+        )
+        .await;
         assert_eq!(started.load(Ordering::SeqCst), times + 1);
     }
 
@@ -258,10 +315,55 @@ mod tests {
         let stop = CancellationToken::new();
         stop.cancel();
         let first = async { Err::<(), _>("interrupted") };
-        supervise(&ComponentMetrics::default(), &stop, first, || async {
-            panic!("started after the end")
-        })
+        supervise(
+            &ComponentMetrics::new("test".into()),
+            &stop,
+            first,
+            || async { panic!("started after the end") },
+        )
         .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_does_not_come_round_is_unhealthy() {
+        let metrics = RestartMetrics::default();
+        let check = |endpoint, expected: &[(&str, bool)]| {
+            let found = metrics.health(endpoint);
+            let found: Vec<_> = found
+                .iter()
+                .map(|outcome| (outcome.name.as_str(), outcome.result.is_ok()))
+                .collect();
+            assert_eq!(found, expected, "{endpoint:?}");
+        };
+        let stop = CancellationToken::new();
+        let start = |name: &'static str, beats: bool, restarts: bool| {
+            let (component, stop) = (metrics.add(name.into()), stop.clone());
+            let run = move || async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if beats {
+                    pulse::beat();
+                }
+                if restarts {
+                    return Err("on purpose");
+                }
+                std::future::pending().await
+            };
+            tokio::spawn(async move { supervise(&component, &stop, run(), run).await })
+        };
+        start("Token Cleaner", true, false);
+        start("node", false, false);
+        start("scheduler", true, true);
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        // The scheduler waits for its next start.
+        let down = [("token-cleaner", true), ("scheduler", false)];
+        check(Endpoint::Readyz, &down);
+        check(Endpoint::Livez, &down.map(|(name, _)| (name, true)));
+        tokio::time::sleep(STALL).await;
+        check(
+            Endpoint::Livez,
+            &[("token-cleaner", false), ("scheduler", true)],
+        );
+        stop.cancel();
     }
 
     #[test]

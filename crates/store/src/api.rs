@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 
 use crate::DamagedValue;
 use crate::error::{Compacted, RangeAtError, WriteError};
+use crate::health::WriterHealth;
 use crate::memory::Watch;
 use crate::record::{History, Op, Page, Record, Revision, Written};
 use crate::stats::Stats;
@@ -45,6 +46,11 @@ pub trait Store<H>: Send + Sync + 'static {
     /// created anew.
     fn damaged(&self) -> &[DamagedValue] {
         &[]
+    }
+
+    /// Whether writes can be stored. Cheap: it reads what the engine has noticed.
+    fn health(&self) -> WriterHealth {
+        WriterHealth::Well
     }
 
     /// None if the engine does not count.

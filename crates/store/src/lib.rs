@@ -13,6 +13,7 @@
 
 mod api;
 mod error;
+mod health;
 pub mod memory;
 mod record;
 mod seal;
@@ -21,6 +22,7 @@ mod stats;
 
 pub use api::Store;
 pub use error::{Compacted, Damage, DecodeError, OpenError, RangeAtError, WatchEnd, WriteError};
+pub use health::WriterHealth;
 pub use memory::Watch;
 pub use record::{Durability, Event, History, Op, Page, Record, Revision, Written};
 pub use seal::{Opened, Seal, SealError};

@@ -110,6 +110,12 @@ impl Agent {
         }
     }
 
+    /// Starts it once more, after its end, with other arguments.
+    pub fn start_again_with(&mut self, arguments: Vec<String>, network: Option<&Network>) {
+        self.plan.arguments = arguments;
+        self.start_again(network);
+    }
+
     /// Starts it again, after [`Self::kill`] or [`Self::stop`].
     pub fn start_again(&mut self, network: Option<&Network>) {
         self.before = self.log().len();

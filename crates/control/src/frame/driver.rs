@@ -2,6 +2,7 @@
 
 use kennel_client::Error;
 use kennel_client::clock::Clock;
+use kennel_client::pulse;
 use kennel_types::Monotonic;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -54,6 +55,7 @@ async fn drive<C: Controller>(
         controller.synced(cx);
     }
     loop {
+        pulse::beat();
         let heartbeat = cx.now() + HEARTBEAT;
         let synced = cx.is_synced();
         let deadline = synced.then(|| controller.next_deadline(&cx.clock));

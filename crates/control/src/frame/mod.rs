@@ -28,6 +28,7 @@
 //!   round every [`HEARTBEAT`], to notice that the wall clock was set forward.
 //! - **Leader fence.** Jobs write with a [`Writer`](kennel_client::write::Writer), which sends nothing while its
 //!   [`Fence`](kennel_client::fence::Fence) is closed. A controller needs no other test for being the leader.
+//! - **Health.** Each round beats the pulse of the component that runs the controller ([`kennel_client::pulse`]).
 //! - **Metrics.** [`Controller::observe`] is told how long each round took and how much work is queued.
 //! - **Graceful stop.** When the token is cancelled the frame starts no more jobs, gives those that run a few seconds,
 //!   and returns `Ok`. A watch that ends before that is an error.

@@ -18,12 +18,15 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
     // Before the start: a client that reads our announcement may send a signal at once.
     let mut signals = Signals::listen()?;
     let new = new_files(&args);
-    let server = tokio::select! {
+    let mut server = tokio::select! {
         server = server::start(config(args)) => new.remove_if_failed(server)?,
         () = signals.received() => return Ok(()),
     };
     server::announce(&server, "kubectl get namespaces");
-    signals.received().await;
+    tokio::select! {
+        () = signals.received() => {}
+        failure = server.failed() => return Err(failure.into()),
+    }
     tracing::info!("stopping");
     server.stop().await;
     Ok(())

@@ -25,7 +25,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         None => None,
     };
     let new = super::server::new_files(&args.server);
-    let (server, real_node) = tokio::select! {
+    let (mut server, real_node) = tokio::select! {
         started = start(&args) => new.remove_if_failed(started)?,
         () = signals.received() => return Ok(()),
     };
@@ -63,7 +63,10 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         controller_manager::mark_control_plane(&mut supervisor, first_node, &server.api);
     }
     let running = supervisor.run();
-    signals.received().await;
+    tokio::select! {
+        () = signals.received() => {}
+        failure = server.failed() => return Err(failure.into()),
+    }
     tracing::info!("stopping");
     running.stop(STOP_TIMEOUT).await;
     server.stop().await;

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use kennel_testkit::{Access, Deadline, Kennel, eventually};
 use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair};
@@ -136,6 +138,11 @@ impl Machine {
             agent.kill().unwrap();
             agent.wait().unwrap();
         }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        let agent = self.agent.as_mut().unwrap();
+        agent.try_wait().unwrap().is_some()
     }
 
     fn stop(&mut self) {
@@ -339,28 +346,64 @@ fn one_agent_speaks_for_a_node() {
     let heard = second.refused(&["agent"], "n1");
     assert!(heard.contains("is already node n1"), "{heard}");
     first.kill();
-    // On another machine: its lease is fresh.
+    // On another machine: it renews its lease.
     let path = format!("{LEASES}/n1");
-    let holder = |renewed: &str| {
+    let renew_elsewhere = |at: i64| {
         let mut lease = cluster.get(&path);
         lease["metadata"]["annotations"]["kennel.dev/agent"] = "other.boot.1.1".into();
-        lease["spec"]["renewTime"] = renewed.into();
+        lease["spec"]["leaseDurationSeconds"] = 5.into();
+        let renewed = jiff::Timestamp::from_second(at).unwrap();
+        lease["spec"]["renewTime"] = format!("{renewed:.6}").into();
         let answer = cluster
             .admin
             .ask("PUT", &path, lease.to_string().as_bytes());
         assert_eq!(answer.code, 200, "{}", answer.text());
     };
-    let lease = cluster.get(&path);
-    holder(lease["spec"]["renewTime"].as_str().unwrap());
-    let heard = second.refused(&["agent"], "n1");
+    renew_elsewhere(0);
+    let ended = AtomicBool::new(false);
+    let heard = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // By a clock that is half a century behind.
+            for at in (1..240).take_while(|_| !ended.load(Ordering::Relaxed)) {
+                renew_elsewhere(at);
+                std::thread::sleep(Duration::from_millis(500));
+            }
+        });
+        let heard = second.refused(&["agent"], "n1");
+        ended.store(true, Ordering::Relaxed);
+        heard
+    });
     assert!(
         heard.contains("an agent on another machine is already node n1"),
         "{heard}"
     );
-    // Until it has been silent for long enough.
-    holder("2020-01-01T00:00:00.000000Z");
+    // Until it has not renewed it for as long as the lease says.
     first.start(&["agent"], "n1");
+    first.says("watching for 5 seconds whether another agent renews the lease of node n1");
     cluster.renews("n1");
+    // An agent that stops releases its lease.
+    first.stop();
+    let lease = cluster.get(&path);
+    assert_eq!(lease["metadata"]["annotations"]["kennel.dev/agent"], "");
+}
+
+#[test]
+fn of_two_agents_that_start_at_once_one_becomes_the_node() {
+    let cluster = cluster(&[]);
+    let kubeconfig = cluster.kennel.kubeconfig();
+    let line = ["agent", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    let mut machines = [Machine::new(), Machine::new()];
+    for machine in &mut machines {
+        machine.start(&line, "n1");
+    }
+    let heard = eventually(Deadline::seconds(60), || {
+        let mut all = machines.iter_mut();
+        let ended = all.find_map(|machine| machine.has_ended().then(|| machine.log()));
+        ended.ok_or("both run")
+    });
+    assert!(heard.contains("is already node n1"), "{heard}");
+    cluster.is_ready("n1");
+    assert!(machines.iter_mut().any(|machine| !machine.has_ended()));
 }
 
 #[test]

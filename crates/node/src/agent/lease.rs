@@ -1,45 +1,62 @@
-//! The node's Lease in `kube-node-lease`: its heartbeat, and a lock that lets only one agent run a node.
+//! The node's Lease in `kube-node-lease`: its heartbeat, and a lock that lets only one agent speak for a node.
 //!
-//! The holder is the node's name, as upstream's tools expect. An annotation identifies the agent by machine, boot and
-//! process. An agent that finds another agent's fresh Lease does not start:
+//! The holder is the node's name, as upstream's tools expect. An annotation identifies the agent by machine, boot, process
+//! and PID namespace. Every write is conditional on the version that was read, so that of two agents that take the Lease at
+//! the same time one fails. An agent that finds another agent's Lease decides:
 //!
 //! ```text
-//!   no Lease, or an expired one       ─▶ ours
-//!   a process of this machine         ─▶ ours if that process has ended, else held
-//!   this machine, another boot        ─▶ ours unless it is renewed while we watch (a copied disk)
-//!   another machine, fresh            ─▶ held
+//!   no Lease, or a released one          ─▶ ours
+//!   a process of this machine            ─▶ ours if that process has ended, else held
+//!   another machine, boot or namespace   ─▶ held if it is renewed while we watch; ours after its whole duration without
+//!                                           a renewal
 //! ```
+//!
+//! Clocks of different machines are not compared: only our own observation counts. A [`Fence`] lets the agent write to the
+//! API only while it certainly holds the Lease, counted from before its last renewal was sent and for less than the
+//! Lease's duration.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use kennel_client::backoff::{Backoff, Policy};
+use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{api, clock};
 use kennel_shim::identity::Identity;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::machine::Machine;
 
 /// Upstream's defaults.
 const LEASE_SECONDS: u32 = 40;
+const LEASE_DURATION: Duration = Duration::from_secs(40);
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How long to watch whether another agent renews the lease.
-const WATCH_DURATION: Duration = Duration::from_secs(15);
+/// How long the agent may write after its last renewal was sent. The rest of the duration is for writes in flight.
+const WRITE_DURATION: Duration = Duration::from_secs(30);
+/// Bounds one renewal, so that the next one comes in time.
+const RENEW_TIMEOUT: Duration = Duration::from_secs(8);
+/// Before a failed renewal is tried again.
+const RENEW_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
+/// How often to look whether another agent renews the Lease.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Bounds the release at the end: the next agent can do without it.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 const NAMESPACE: &str = "kube-node-lease";
 const GROUP: &str = "coordination.k8s.io/v1";
-/// The annotation that identifies the agent.
+/// The annotation that identifies the agent; empty after a release.
 const HOLDER: &str = "kennel.dev/agent";
 
-/// An agent: `<machine>.<boot>.<pid>.<start of the process>`.
+/// An agent: `<machine>.<boot>.<pid>.<start of the process>.<PID namespace>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     machine: String,
     boot: String,
     process: Option<(u32, u64)>,
+    /// The inode of its PID namespace; agents of version 0.1 did not give it.
+    namespace: Option<u64>,
 }
 
 impl Holder {
@@ -50,6 +67,7 @@ impl Holder {
             machine: without_dots(&machine.machine_id),
             boot: without_dots(&machine.boot_id),
             process: process_start(pid).map(|start| (pid, start)),
+            namespace: pid_namespace(),
         }
     }
 
@@ -63,17 +81,25 @@ impl Holder {
             machine: machine.to_owned(),
             boot: boot.to_owned(),
             process,
+            namespace: number(parts.next()),
         })
     }
 
     fn text(&self) -> String {
         let (pid, start) = self.process.unwrap_or_default();
-        format!("{}.{}.{pid}.{start}", self.machine, self.boot)
+        let namespace = self.namespace.unwrap_or_default();
+        format!("{}.{}.{pid}.{start}.{namespace}", self.machine, self.boot)
     }
 
     fn is_alive(&self) -> bool {
         let alive = |(pid, start)| process_start(pid) == Some(start);
         self.process.is_some_and(alive)
+    }
+
+    /// Whether `other` ran where we can see if it still does.
+    fn can_see(&self, other: &Self) -> bool {
+        let visible = other.namespace.is_none() || other.namespace == self.namespace;
+        other.machine == self.machine && other.boot == self.boot && visible
     }
 }
 
@@ -86,29 +112,35 @@ fn process_start(pid: u32) -> Option<u64> {
     Some(Identity::of(i32::try_from(pid).ok()?)?.start_time)
 }
 
+fn pid_namespace() -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino())
+}
+
 /// Whether an agent may take a Lease.
 #[derive(Debug, PartialEq, Eq)]
 enum Decision {
     Ours,
-    /// Ours if no other agent renews it.
+    /// Ours if nobody renews it.
     Watch,
     /// By this holder.
     Held(String),
 }
 
-fn decide(lease: &Value, own: &Holder, now_ms: i64) -> Decision {
-    if !is_fresh(lease, now_ms) {
+/// `unchanged` is how long this process has seen the Lease as it is.
+fn decide(lease: &Value, own: &Holder, unchanged: Duration) -> Decision {
+    let holder = lease["metadata"]["annotations"][HOLDER].as_str();
+    if holder == Some("") || lease["spec"]["renewTime"].is_null() || unchanged >= duration(lease) {
         return Decision::Ours;
     }
-    let holder = lease["metadata"]["annotations"][HOLDER].as_str();
     let Some(holder) = holder.and_then(Holder::parse) else {
         // Held by a kubelet, by a simulated node, or by a machine that has just left.
         return Decision::Watch;
     };
-    if holder.machine != own.machine {
-        return Decision::Held("an agent on another machine".to_owned());
+    if holder == *own {
+        return Decision::Ours;
     }
-    if holder.boot != own.boot {
+    if !own.can_see(&holder) {
         return Decision::Watch;
     }
     if holder.process != own.process && holder.is_alive() {
@@ -118,12 +150,19 @@ fn decide(lease: &Value, own: &Holder, now_ms: i64) -> Decision {
     Decision::Ours
 }
 
-fn is_fresh(lease: &Value, now_ms: i64) -> bool {
-    let spec = &lease["spec"];
-    let renewed = spec["renewTime"].as_str();
-    let renewed = renewed.and_then(|text| text.parse::<Timestamp>().ok());
-    let seconds = spec["leaseDurationSeconds"].as_i64().unwrap_or(0);
-    renewed.is_some_and(|renewed| renewed.as_millisecond() + seconds * 1000 > now_ms)
+/// How long its holder counts on it.
+fn duration(lease: &Value) -> Duration {
+    let seconds = lease["spec"]["leaseDurationSeconds"].as_u64();
+    seconds.map_or(LEASE_DURATION, Duration::from_secs)
+}
+
+/// Who renews a Lease that is watched.
+fn renewer(lease: &Value, own: &Holder) -> &'static str {
+    let holder = lease["metadata"]["annotations"][HOLDER].as_str();
+    match holder.and_then(Holder::parse) {
+        Some(holder) if holder.machine != own.machine => "an agent on another machine",
+        _ => "another agent",
+    }
 }
 
 /// Why the agent cannot have the Lease.
@@ -140,7 +179,7 @@ pub enum LeaseError {
 
 #[derive(Debug)]
 pub(super) enum Claim {
-    /// The Lease is ours, or no other agent has it.
+    /// The Lease is ours.
     Ours,
     /// The API server cannot be reached.
     Unknown(Failure),
@@ -154,124 +193,192 @@ fn is_final(failure: &Failure) -> bool {
 
 /// The Lease of a node, for one agent.
 pub(super) struct Lease {
+    /// Not fenced: it writes the Lease itself.
     writer: Writer,
+    /// Open while the Lease is ours.
+    fence: Fence,
     node: String,
     own: Holder,
+    /// The Lease as we wrote it last.
+    held: Option<Value>,
 }
 
 impl Lease {
-    pub(super) fn new(writer: Writer, node: &str, own: Holder) -> Self {
+    /// Opens and closes `fence`. `writer` must not be fenced by it.
+    pub(super) fn new(writer: Writer, fence: Fence, node: &str, own: Holder) -> Self {
         Self {
             writer,
+            fence,
             node: node.to_owned(),
             own,
+            held: None,
         }
     }
 
-    /// Checks that no other agent holds the Lease. Does not write it.
-    pub(super) async fn check(&self) -> Result<Claim, LeaseError> {
+    /// Takes the Lease, unless another agent holds it.
+    pub(super) async fn claim(&mut self) -> Result<Claim, LeaseError> {
         let mut watched: Option<(Value, Instant)> = None;
         loop {
-            let lease = match self.get().await {
-                Ok(None) => return Ok(Claim::Ours),
-                Ok(Some(lease)) => lease,
-                Err(failure) if is_final(&failure) => {
-                    let node = self.node.clone();
-                    return Err(LeaseError::Failed { node, failure });
-                }
-                Err(failure) => return Ok(Claim::Unknown(failure)),
+            let began = Instant::now();
+            let live = match self.get().await {
+                Ok(live) => live,
+                Err(failure) => return self.failed_claim(failure),
             };
-            match decide(&lease, &self.own, clock::now_ms()) {
-                Decision::Ours => return Ok(Claim::Ours),
-                Decision::Held(holder) => return Err(self.held(&holder)),
-                Decision::Watch => {}
+            if let Some(lease) = &live {
+                let renewal = &lease["spec"]["renewTime"];
+                let unchanged = match &watched {
+                    Some((first, since)) if first == renewal => since.elapsed(),
+                    Some(_) => return Err(self.held_by(renewer(lease, &self.own))),
+                    None => Duration::ZERO,
+                };
+                match decide(lease, &self.own, unchanged) {
+                    Decision::Ours => {}
+                    Decision::Held(holder) => return Err(self.held_by(&holder)),
+                    Decision::Watch => {
+                        if watched.is_none() {
+                            let seconds = duration(lease).as_secs();
+                            tracing::info!(
+                                "watching for {seconds} seconds whether another agent renews the lease of node {}",
+                                self.node
+                            );
+                            watched = Some((renewal.clone(), began));
+                        }
+                        tokio::time::sleep(WATCH_INTERVAL).await;
+                        continue;
+                    }
+                }
             }
-            let renewal = lease["spec"]["renewTime"].clone();
-            let (first, since) = watched.get_or_insert_with(|| {
-                tracing::info!(
-                    "the lease of node {} is fresh: watching whether another agent renews it",
-                    self.node
-                );
-                (renewal.clone(), Instant::now())
-            });
-            if *first != renewal {
-                return Err(self.held("another agent"));
+            match self.write(live, None, began).await {
+                Ok(()) => return Ok(Claim::Ours),
+                // Another agent was faster: look at its Lease.
+                Err(failure) if failure.is(409) => {}
+                Err(failure) => return self.failed_claim(failure),
             }
-            if since.elapsed() >= WATCH_DURATION {
-                return Ok(Claim::Ours);
-            }
-            tokio::time::sleep(WATCH_INTERVAL).await;
         }
     }
 
-    /// Renews the Lease until `stop`, or until another agent has taken it over.
+    fn failed_claim(&self, failure: Failure) -> Result<Claim, LeaseError> {
+        if is_final(&failure) {
+            return Err(self.failed(failure));
+        }
+        Ok(Claim::Unknown(failure))
+    }
+
+    /// Renews the Lease until `stop`, or until another agent has taken it over. `node` is the node's object, with a uid once it
+    /// is registered; a node that was deleted afterwards has no Lease.
     pub(super) async fn run(
-        &self,
-        uid: impl Fn() -> Option<String>,
+        &mut self,
+        mut node: watch::Receiver<Arc<Value>>,
         stop: CancellationToken,
     ) -> Result<(), LeaseError> {
-        let mut known: Option<Value> = None;
+        let mut registered = false;
+        let mut retry = Backoff::new(RENEW_RETRY);
         loop {
-            let delay = match uid() {
-                // A node that was deleted has no lease.
-                None => RENEW_INTERVAL,
-                Some(uid) => match self.renew(&uid, &mut known).await {
-                    Ok(()) => RENEW_INTERVAL,
-                    Err(error @ LeaseError::Held { .. }) => return Err(error),
+            let uid = node.borrow_and_update()["metadata"]["uid"]
+                .as_str()
+                .map(str::to_owned);
+            registered |= uid.is_some();
+            let delay = if registered && uid.is_none() {
+                RENEW_INTERVAL
+            } else {
+                match self.renew(uid.as_deref()).await {
+                    Ok(()) => {
+                        retry.reset();
+                        RENEW_INTERVAL
+                    }
+                    Err(error @ LeaseError::Held { .. }) => {
+                        self.fence.close();
+                        return Err(error);
+                    }
                     Err(LeaseError::Failed { failure, .. }) => {
                         tracing::warn!("renewing the lease failed: {failure}");
-                        known = None;
-                        RETRY_DELAY
+                        retry.next_delay()
                     }
-                },
+                }
             };
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 () = tokio::time::sleep(delay) => {}
+                // The Node becomes the Lease's owner.
+                Ok(()) = node.changed(), if !registered => {}
             }
         }
     }
 
-    async fn renew(&self, uid: &str, known: &mut Option<Value>) -> Result<(), LeaseError> {
-        let failed = |failure| LeaseError::Failed {
-            node: self.node.clone(),
-            failure,
-        };
-        let live = match known.take() {
-            Some(lease) => Some(lease),
-            None => self.get().await.map_err(failed)?,
-        };
+    async fn renew(&mut self, uid: Option<&str>) -> Result<(), LeaseError> {
+        match timeout(RENEW_TIMEOUT, self.renew_once(uid)).await {
+            Ok(renewed) => renewed,
+            Err(_) => Err(self.failed(Failure {
+                message: format!("no answer within {} seconds", RENEW_TIMEOUT.as_secs()),
+                unsure: true,
+                ..Failure::default()
+            })),
+        }
+    }
+
+    /// Writes the Lease over the version that we wrote last, and over no other agent's.
+    async fn renew_once(&mut self, uid: Option<&str>) -> Result<(), LeaseError> {
+        let began = Instant::now();
+        let known = self.held.clone();
+        match self.write(known, uid, began).await {
+            Ok(()) => return Ok(()),
+            // Written or deleted by another client, or by a request of ours whose answer was lost.
+            Err(failure) if failure.is(409) || failure.is(404) => {}
+            Err(failure) => return Err(self.failed(failure)),
+        }
+        let live = self.get().await.map_err(|failure| self.failed(failure))?;
+        if let Some(lease) = &live {
+            let holder = lease["metadata"]["annotations"][HOLDER].as_str();
+            if holder != Some(&self.own.text()) {
+                return Err(self.held_by(renewer(lease, &self.own)));
+            }
+        }
+        let written = self.write(live, uid, began).await;
+        written.map_err(|failure| self.failed(failure))
+    }
+
+    /// Creates the Lease, or replaces exactly this version of it; opens the fence.
+    async fn write(
+        &mut self,
+        live: Option<Value>,
+        uid: Option<&str>,
+        began: Instant,
+    ) -> Result<(), Failure> {
         let body = self.renewed(live.as_ref(), uid);
         let call = match &live {
             None => Call::create(collection(), body.to_string()),
             Some(_) => Call::replace(self.path(), &body),
         };
-        match self.writer.send(&call).await {
-            Ok(answer) => {
-                *known = answer.tree().ok();
-                Ok(())
-            }
-            // Another client has written it meanwhile: check whether it is another agent.
-            Err(failure) if failure.is(409) => {
-                let live = self.get().await.map_err(failed)?;
-                if let Some(Decision::Held(holder)) =
-                    live.map(|live| decide(&live, &self.own, clock::now_ms()))
-                {
-                    return Err(self.held(&holder));
-                }
-                Err(failed(failure))
-            }
-            Err(failure) => Err(failed(failure)),
+        let answer = self.writer.send(&call).await?;
+        self.held = Some(answer.tree()?);
+        self.fence.open_until(began + WRITE_DURATION);
+        Ok(())
+    }
+
+    /// Lets the next agent take the Lease at once. Call it when all writes have ended.
+    pub(super) async fn release(mut self) {
+        self.fence.close();
+        let Some(mut body) = self.held.take() else {
+            return;
+        };
+        body["metadata"]["annotations"][HOLDER] = "".into();
+        let call = Call::replace(self.path(), &body);
+        match timeout(RELEASE_TIMEOUT, self.writer.send(&call)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(failure)) => tracing::debug!("releasing the lease failed: {failure}"),
+            Err(_) => tracing::debug!("releasing the lease took too long"),
         }
     }
 
-    fn renewed(&self, live: Option<&Value>, uid: &str) -> Value {
+    fn renewed(&self, live: Option<&Value>, uid: Option<&str>) -> Value {
         let mut body = live.cloned().unwrap_or_else(|| {
             json!({"apiVersion": GROUP, "kind": "Lease",
                    "metadata": {"name": self.node, "namespace": NAMESPACE}})
         });
-        body["metadata"]["ownerReferences"] =
-            json!([{"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": uid}]);
+        if let Some(uid) = uid {
+            body["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": uid}]);
+        }
         body["metadata"]["annotations"][HOLDER] = self.own.text().into();
         body["spec"]["holderIdentity"] = self.node.as_str().into();
         body["spec"]["leaseDurationSeconds"] = LEASE_SECONDS.into();
@@ -291,7 +398,14 @@ impl Lease {
         format!("{}/{}", collection(), self.node)
     }
 
-    fn held(&self, holder: &str) -> LeaseError {
+    fn failed(&self, failure: Failure) -> LeaseError {
+        LeaseError::Failed {
+            node: self.node.clone(),
+            failure,
+        }
+    }
+
+    fn held_by(&self, holder: &str) -> LeaseError {
         LeaseError::Held {
             node: self.node.clone(),
             holder: holder.to_owned(),
@@ -304,62 +418,4 @@ fn collection() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: i64 = 1_000_000_000_000;
-
-    fn lease(holder: Option<&str>, age_seconds: i64) -> Value {
-        let renewed = Timestamp::from_millisecond(NOW - age_seconds * 1000).unwrap();
-        let mut lease = json!({"metadata": {}, "spec": {
-            "renewTime": renewed.to_string(), "leaseDurationSeconds": 40}});
-        if let Some(holder) = holder {
-            lease["metadata"]["annotations"] = json!({HOLDER: holder});
-        }
-        lease
-    }
-
-    fn own() -> Holder {
-        Holder::current(&Machine {
-            machine_id: "m1".to_owned(),
-            boot_id: "b1".to_owned(),
-            ..Machine::default()
-        })
-    }
-
-    #[test]
-    fn an_agent_may_take_a_lease_that_no_other_holds() {
-        let alive = process_start(std::os::unix::process::parent_id()).unwrap();
-        let neighbour = format!("m1.b1.{}.{alive}", std::os::unix::process::parent_id());
-        let killed = format!(
-            "m1.b1.{}.{}",
-            std::os::unix::process::parent_id(),
-            alive + 1
-        );
-        let held = |text: &str| Decision::Held(text.to_owned());
-        let check = |holder: Option<&str>, age: i64, expected: Decision| {
-            let found = decide(&lease(holder, age), &own(), NOW);
-            assert_eq!(found, expected, "{holder:?} {age}");
-        };
-        check(Some("m2.b2.1.1"), 41, Decision::Ours);
-        check(Some("m2.b2.1.1"), 39, held("an agent on another machine"));
-        check(Some(&own().text()), 0, Decision::Ours);
-        check(Some(&killed), 0, Decision::Ours);
-        let holder = format!(
-            "another agent on this machine, process {},",
-            std::os::unix::process::parent_id()
-        );
-        check(Some(&neighbour), 0, held(&holder));
-        check(Some("m1.b2.1.1"), 0, Decision::Watch);
-        check(None, 0, Decision::Watch);
-        check(None, 50, Decision::Ours);
-    }
-
-    #[test]
-    fn a_holder_parses_back() {
-        let own = own();
-        assert!(own.is_alive());
-        assert_eq!(Holder::parse(&own.text()), Some(own));
-        assert_eq!(Holder::parse("x"), None);
-    }
-}
+mod tests;

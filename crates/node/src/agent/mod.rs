@@ -7,6 +7,7 @@
 //!                               └▶ pods, manifests, pressure, kubelet API
 //! ```
 
+pub mod health;
 mod heartbeat;
 pub mod identity;
 mod lease;
@@ -15,10 +16,13 @@ pub mod machine;
 pub mod node;
 mod node_events;
 mod register;
+pub mod runtime_record;
 mod serving;
 pub mod settings;
 pub mod start;
 
+pub use health::AgentHealth;
 pub use machine::Machine;
+pub use runtime_record::RuntimeRecord;
 pub use settings::{ApiAddress, Paths, Settings};
 pub use start::{Cluster, Start, StartError};

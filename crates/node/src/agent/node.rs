@@ -151,6 +151,7 @@ pub fn object(settings: &Settings, labels: &Map<String, Value>, status: &Value) 
         "metadata": {
             "name": settings.node_name,
             "labels": labels,
+            "annotations": settings.annotations,
         },
         "spec": spec,
         "status": status,

@@ -19,16 +19,19 @@ pub(super) async fn register(writer: &Writer, object: &Value) -> Result<(Value, 
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let stored = writer.send(&Call::get(path(name))).await?.tree()?;
-    let desired = object["metadata"]["labels"].as_object();
-    let differing = desired.map(|desired| differing(desired, &stored["metadata"]["labels"]));
-    match differing {
-        Some(labels) if !labels.is_empty() => {
-            let patch = json!({"metadata": {"labels": labels}});
-            let call = Call::patch(path(name), Content::Merge, &patch);
-            Ok((writer.send(&call).await?.tree()?, false))
+    let mut patch = Map::new();
+    for field in ["labels", "annotations"] {
+        let desired = object["metadata"][field].as_object();
+        let differing = desired.map(|desired| differing(desired, &stored["metadata"][field]));
+        if let Some(differing) = differing.filter(|differing| !differing.is_empty()) {
+            patch.insert(field.to_owned(), differing.into());
         }
-        _ => Ok((stored, false)),
     }
+    if patch.is_empty() {
+        return Ok((stored, false));
+    }
+    let call = Call::patch(path(name), Content::Merge, &json!({ "metadata": patch }));
+    Ok((writer.send(&call).await?.tree()?, false))
 }
 
 fn differing(desired: &Map<String, Value>, stored: &Value) -> Map<String, Value> {

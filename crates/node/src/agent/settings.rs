@@ -18,6 +18,8 @@ pub struct Settings {
     pub paths: Paths,
     /// Labels to register with.
     pub labels: BTreeMap<String, String>,
+    /// Annotations of the Node, kept up to date with each start.
+    pub annotations: BTreeMap<String, String>,
     /// Taints to register with, as API objects.
     pub taints: Vec<Value>,
     /// The address of the kubelet API.
@@ -48,6 +50,7 @@ impl Settings {
                 logs: dir.join("logs"),
             },
             labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
             taints: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             cluster_dns: Vec::new(),

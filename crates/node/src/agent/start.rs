@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::metrics::Observed;
@@ -29,6 +30,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::health::AgentHealth;
 use super::heartbeat::Heartbeat;
 use super::identity::join::SERVING_FILE;
 use super::identity::rotate::Certifier;
@@ -49,8 +51,8 @@ use crate::pressure::{self, Pressure};
 use crate::probes::Prober;
 use crate::runtime::{InstrumentedRuntime, Runtime};
 
-/// Delay before an unreachable API server is tried again.
-const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// Before an unreachable API server is tried again.
+const CLAIM_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pod updates that may wait for a receiver. Senders wait when it is full: they read watches and files, which can wait.
 const UPDATE_QUEUE_CAPACITY: usize = 64;
@@ -64,6 +66,7 @@ pub struct Start {
     pub cluster: Option<Cluster>,
     /// For the kubelet API.
     pub listener: Option<TcpListener>,
+    pub health: Arc<AgentHealth>,
     /// Notified once the node manages its pods, which does not need the API server.
     pub started: Option<oneshot::Sender<()>>,
 }
@@ -110,7 +113,10 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     let (agent, receivers) = Agent::new(&start, tasks.clone(), stop.clone());
     let cache = Arc::clone(&agent.cache);
     let data_dir = users_data_dir(&start);
-    let ended = agent.run(receivers, start).await;
+    let (ended, lease) = match agent.run(receivers, start).await {
+        Ok(lease) => (Ok(()), lease),
+        Err(error) => (Err(error), None),
+    };
     stop.cancel();
     tasks.close();
     if tokio::time::timeout(SHUTDOWN_TIMEOUT, tasks.wait())
@@ -118,6 +124,9 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
         .is_err()
     {
         tracing::warn!("some components of the node did not stop in time");
+    }
+    if let Some(lease) = lease {
+        lease.release().await;
     }
     let alive = |cached: &&Arc<CachedPod>| cached.observed.running().next().is_some();
     let running = cache.all().iter().filter(alive).count();
@@ -158,6 +167,7 @@ struct Agent {
     pressures: watch::Sender<Pressures>,
     static_pod_metrics: Arc<manifests::Metrics>,
     eviction_metrics: Arc<pressure::Metrics>,
+    health: Arc<AgentHealth>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -187,32 +197,39 @@ impl Agent {
             pressures: watch::channel(Pressures::default()).0,
             static_pod_metrics: Arc::default(),
             eviction_metrics: Arc::default(),
+            health: Arc::clone(&start.health),
             tasks,
             stop,
         };
         (agent, receivers)
     }
 
-    async fn run(self, receivers: Receivers, start: Start) -> Result<(), StartError> {
+    /// Returns the Lease, if the agent holds it at its end.
+    async fn run(self, receivers: Receivers, start: Start) -> Result<Option<Lease>, StartError> {
         let Some(cluster) = start.cluster else {
-            self.run_pods(receivers, no_api(), None, vec![Origin::File]);
+            let writer = Writer::new(no_api(), Fence::open());
+            self.run_pods(receivers, no_api(), writer, None, vec![Origin::File]);
             self.run_manifests(None, None);
             self.run_eviction(None);
             notify(start.started);
             self.stop.cancelled().await;
-            return Ok(());
+            return Ok(None);
         };
-        let writer = Writer::new(cluster.client.clone(), Fence::open());
+        // Whatever speaks for the node writes through this fence, which only the Lease opens.
+        let fence = Fence::closed();
+        let writer = Writer::new(cluster.client.clone(), fence.clone());
         let holder = Holder::current(&start.machine);
-        let lease = Lease::new(writer.clone(), &self.settings.node_name, holder);
+        let unfenced = Writer::new(cluster.client.clone(), Fence::open());
+        let mut lease = Lease::new(unfenced, fence, &self.settings.node_name, holder);
         // Another agent of this name keeps this one from starting; an unreachable API server does not.
-        let Some(claim) = self.stop.run_until_cancelled(lease.check()).await else {
-            return Ok(());
+        let Some(claim) = self.stop.run_until_cancelled(lease.claim()).await else {
+            return Ok(None);
         };
         let claimed = matches!(claim?, Claim::Ours);
         let sources = vec![Origin::File, Origin::Api];
         let recorder = self.recorder(&writer);
-        self.run_pods(receivers, cluster.client.clone(), Some(&recorder), sources);
+        let (client, events) = (cluster.client.clone(), Some(&recorder));
+        self.run_pods(receivers, client, writer.clone(), events, sources);
         let mirror = self.run_mirror(&writer);
         self.run_manifests(Some(recorder.clone()), Some(mirror.static_pods));
         self.run_eviction(Some(recorder.clone()));
@@ -220,19 +237,32 @@ impl Agent {
         self.warn_of_expirations(&cluster, recorder.clone());
         notify(start.started);
         if !claimed {
-            let claimed = claim_when_reachable(&lease);
+            let claimed = claim_when_reachable(&mut lease);
             match self.stop.run_until_cancelled(claimed).await {
                 Some(claimed) => claimed?,
-                None => return Ok(()),
+                None => return Ok(None),
             }
         }
         let heartbeat = self.heartbeat(&cluster, writer, recorder);
-        self.join(&cluster, heartbeat, mirror.mirror_pods).await;
-        let uid = || {
-            let node = self.node.borrow();
-            node["metadata"]["uid"].as_str().map(str::to_owned)
-        };
-        Ok(lease.run(uid, self.stop.clone()).await?)
+        self.speak(&mut lease, &cluster, heartbeat, mirror.mirror_pods)
+            .await?;
+        Ok(Some(lease))
+    }
+
+    /// Registers the node and runs its pods while the Lease is held.
+    async fn speak(
+        &self,
+        lease: &mut Lease,
+        cluster: &Cluster,
+        heartbeat: Heartbeat,
+        mirror_pods: mpsc::Sender<PodUpdate>,
+    ) -> Result<(), LeaseError> {
+        let mut renewing = std::pin::pin!(lease.run(self.node.subscribe(), self.stop.clone()));
+        tokio::select! {
+            ended = &mut renewing => return ended,
+            () = self.join(cluster, heartbeat, mirror_pods) => {}
+        }
+        renewing.await
     }
 
     /// The pod manager and the rotation of its containers' logs.
@@ -240,11 +270,12 @@ impl Agent {
         &self,
         receivers: Receivers,
         client: Client,
+        writer: Writer,
         recorder: Option<&Recorder>,
         sources: Vec<Origin>,
     ) {
         let settings = Arc::clone(&self.settings);
-        let inputs = Inputs::new(client.clone(), settings, self.runtime.about());
+        let inputs = Inputs::new(client, settings, self.runtime.about());
         inputs.set_node(self.node.subscribe());
         if let Some(recorder) = recorder {
             inputs.set_recorder(recorder.clone());
@@ -254,7 +285,7 @@ impl Agent {
             inputs: Arc::new(inputs),
             probes: Arc::new(Prober::new(Arc::clone(&self.runtime))),
             settings: Arc::clone(&self.settings),
-            client,
+            writer,
             cache: Arc::clone(&self.cache),
             node: self.node.subscribe(),
             pressures: self.pressures.subscribe(),
@@ -262,7 +293,12 @@ impl Agent {
         };
         let Receivers { updates, commands } = receivers;
         let manager = manager::run(dependencies, updates, commands, self.stop.clone());
-        self.tasks.spawn(manager);
+        let health = Arc::clone(&self.health);
+        self.tasks
+            .spawn(async move { health.watch_manager(manager).await });
+        let health = Arc::clone(&self.health);
+        self.tasks
+            .spawn(health.watch_runtime(Arc::clone(&self.runtime), self.stop.clone()));
         let (runtime, cache) = (Arc::clone(&self.runtime), Arc::clone(&self.cache));
         let paths = self.settings.paths.clone();
         let rotation =
@@ -294,6 +330,7 @@ impl Agent {
             pod_cache: Arc::clone(&self.cache),
             settings: Arc::clone(&self.settings),
             client: Some(cluster.client.clone()),
+            health: Arc::clone(&self.health),
             metrics: vec![
                 Arc::clone(&self.static_pod_metrics) as Arc<dyn Observed>,
                 Arc::clone(&self.eviction_metrics) as Arc<dyn Observed>,
@@ -485,13 +522,14 @@ struct MirrorSenders {
     mirror_pods: mpsc::Sender<PodUpdate>,
 }
 
-/// Waits until the API server confirms that no other agent has the Lease.
-async fn claim_when_reachable(lease: &Lease) -> Result<(), LeaseError> {
+/// Tries to take the Lease until the API server can be reached.
+async fn claim_when_reachable(lease: &mut Lease) -> Result<(), LeaseError> {
+    let mut retry = Backoff::new(CLAIM_RETRY);
     loop {
-        match lease.check().await? {
+        match lease.claim().await? {
             Claim::Ours => return Ok(()),
             Claim::Unknown(failure) => tracing::warn!("cannot reach the API server: {failure}"),
         }
-        tokio::time::sleep(RETRY_DELAY).await;
+        retry.sleep().await;
     }
 }

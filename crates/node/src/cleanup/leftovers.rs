@@ -150,6 +150,7 @@ impl Leftovers {
         let options = process::Options {
             data: data.clone(),
             shim: self.search.shim.clone(),
+            pod_pids_limit: 0,
         };
         let failed =
             |error: std::io::Error| Failure::new(format!("pods in {}", data.display()), &error);
@@ -159,6 +160,44 @@ impl Leftovers {
     pub fn remove_logs(&self) -> Vec<Failure> {
         logs::remove(&self.search.resources.log_dirs, &self.logs)
     }
+}
+
+/// The pods of an agent in some of its runtimes, as failures for people: `2 pods in the process runtime: default/a,
+/// default/b`. A container runtime that does not answer counts, unless the agent never had a pod.
+pub async fn pods_in(data: &Path, process: bool, sockets: &BTreeSet<PathBuf>) -> Vec<Failure> {
+    let mut runtimes = Vec::new();
+    if process {
+        runtimes.push(RuntimePods {
+            source: Source::Process,
+            pods: process::list(data),
+        });
+    }
+    let mut failures = Vec::new();
+    // Every pod has a directory.
+    let mut uids = recorded_uids(data);
+    for found in process::list(data) {
+        uids.remove(&found.pod.uid);
+    }
+    for socket in sockets {
+        match containers(socket, data).await {
+            Ok(found) => runtimes.push(found),
+            Err(_) if uids.is_empty() => {}
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let some = runtimes.iter().filter(|found| !found.pods.is_empty());
+    failures.extend(some.map(|RuntimePods { source, pods }| {
+        let pods_name = if pods.len() == 1 { "pod" } else { "pods" };
+        let names = pods.iter().map(|found| &found.pod);
+        let names: Vec<String> = names
+            .map(|pod| format!("{}/{}", pod.namespace, pod.name))
+            .collect();
+        Failure {
+            what: format!("{} {pods_name} {source}", pods.len()),
+            why: names.join(", "),
+        }
+    }));
+    failures
 }
 
 /// Where an agent mounts volumes, and where its containers do.
@@ -175,8 +214,8 @@ fn recorded_uids(data: &Path) -> BTreeSet<String> {
 
 async fn containers(socket: &Path, data: &Path) -> Result<RuntimePods, Failure> {
     let find = async {
-        let runtime = Cri::new(socket);
-        let pods = runtime.list_of_agent(data).await?;
+        let runtime = Cri::new(socket, data);
+        let pods = runtime.list().await?;
         Ok::<_, crate::runtime::Error>((runtime, pods))
     };
     let what = || format!("pods in the container runtime at {}", socket.display());

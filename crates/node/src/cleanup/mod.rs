@@ -17,7 +17,7 @@ mod resources;
 mod shims;
 
 pub use self::data_dir::{FILES, is_data_dir};
-pub use self::leftovers::{Leftovers, Search};
+pub use self::leftovers::{Leftovers, Search, pods_in};
 pub use self::mounts::unmount_below;
 pub use self::pods::end_pods;
 pub use self::resources::Resources;

@@ -49,7 +49,7 @@ impl Handlers {
     pub(super) async fn serve(&self, route: Route, request: Request<Incoming>) -> HttpResponse {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let response = match route {
-            Route::Healthz => Ok(response::text("ok")),
+            Route::Healthz(check) => node_endpoints::healthz(&self.context, &check, &query),
             Route::Pods => Ok(response::json(&node_endpoints::pods(
                 &self.context.pod_cache,
             ))),

@@ -1,13 +1,36 @@
-//! Endpoints about the node as a whole: `/pods`, `/metrics` and `/stats/summary`.
+//! Endpoints about the node as a whole: `/healthz`, `/pods`, `/metrics` and `/stats/summary`.
 
+use http::StatusCode;
 use jiff::Timestamp;
 use kennel_client::metrics::{Observed, Page};
+use kennel_core::health::{self, Endpoint, Question};
 use kennel_core::pod::State;
 use serde_json::{Value, json};
 
 use super::response::{self, HttpError, HttpResponse};
+use super::route::Query;
 use super::server::ServerContext;
 use crate::pods::{CachedPod, PodCache};
+
+/// Everybody may ask, so reasons are withheld.
+pub(super) fn healthz(
+    context: &ServerContext,
+    check: &str,
+    query: &Query,
+) -> Result<HttpResponse, HttpError> {
+    let excluded: Vec<&str> = query.all("exclude").collect();
+    let question = Question {
+        endpoint: Endpoint::Healthz,
+        check,
+        verbose: query.has("verbose"),
+        excluded: &excluded,
+        trusted: false,
+    };
+    let answer = health::answer(&question, &context.health.outcomes());
+    let answer = answer.ok_or_else(|| HttpError::not_found("404 page not found"))?;
+    let status = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Ok(response::text_with(status, answer.text))
+}
 
 /// All pods, each with the newest status.
 pub(super) fn pods(pod_cache: &PodCache) -> Value {

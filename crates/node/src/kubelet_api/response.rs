@@ -49,6 +49,11 @@ pub(super) fn text(text: impl Into<Bytes>) -> HttpResponse {
     response(StatusCode::OK, TEXT, text)
 }
 
+/// Text with a status, as it is.
+pub(super) fn text_with(status: StatusCode, text: impl Into<Bytes>) -> HttpResponse {
+    response(status, TEXT, text)
+}
+
 pub(super) fn json(value: &serde_json::Value) -> HttpResponse {
     response(StatusCode::OK, JSON, value.to_string())
 }

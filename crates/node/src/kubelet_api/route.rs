@@ -6,7 +6,8 @@ use kennel_types::Verb;
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    Healthz,
+    /// One check, or all if it is empty.
+    Healthz(String),
     Pods,
     Metrics,
     /// Usage of containers.
@@ -44,7 +45,7 @@ impl Route {
     pub(super) fn parse(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         Some(match parts.as_slice() {
-            ["healthz"] => Self::Healthz,
+            ["healthz", check @ ..] if check.len() < 2 => Self::Healthz(check.concat()),
             ["pods"] => Self::Pods,
             ["metrics"] => Self::Metrics,
             ["stats", "summary"] => Self::Summary,
@@ -63,7 +64,7 @@ impl Route {
     /// `None` for what everybody may read.
     pub(super) fn required_access(&self, method: &Method) -> Option<RequiredAccess> {
         let subresources: &[&str] = match self {
-            Self::Healthz => return None,
+            Self::Healthz(_) => return None,
             Self::Pods => &["pods", "proxy"],
             Self::Metrics => &["metrics"],
             Self::Summary => &["stats"],
@@ -126,6 +127,11 @@ impl Query {
         named.map(|(_, value)| value.as_str())
     }
 
+    /// Whether this name is there, with or without a value.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == key)
+    }
+
     /// Whether one of these names is true. The kubelet and the API have different names for the same parameter.
     pub(super) fn is_set(&self, keys: &[&str]) -> bool {
         let mut values = keys.iter().filter_map(|key| self.get(key));
@@ -150,7 +156,12 @@ mod tests {
     fn paths_are_the_kubelets() {
         let check =
             |path: &str, route: Option<Route>| assert_eq!(Route::parse(path), route, "{path}");
-        check("/healthz", Some(Route::Healthz));
+        check("/healthz", Some(Route::Healthz(String::new())));
+        check(
+            "/healthz/syncloop",
+            Some(Route::Healthz("syncloop".to_owned())),
+        );
+        check("/healthz/a/b", None);
         check("/pods/", Some(Route::Pods));
         check("/containerLogs/ns/p/c", Some(Route::Logs(container(""))));
         check("/exec/ns/p/u/c", Some(Route::Exec(container("u"))));
@@ -188,7 +199,10 @@ mod tests {
         check("/containerLogs/ns/p/c", Method::GET, Verb::Get, &["proxy"]);
         check("/metrics", Method::GET, Verb::Get, &["metrics"]);
         check("/pods", Method::GET, Verb::Get, &["pods", "proxy"]);
-        assert_eq!(Route::Healthz.required_access(&Method::GET), None);
+        assert_eq!(
+            Route::Healthz(String::new()).required_access(&Method::GET),
+            None
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::auth::{self, Auth, User};
 use super::handlers::Handlers;
 use super::response::{HttpError, HttpResponse};
 use super::route::Route;
-use crate::agent::Settings;
+use crate::agent::{AgentHealth, Settings};
 use crate::pods::PodCache;
 use crate::runtime::Runtime;
 
@@ -45,6 +45,7 @@ pub struct ServerContext {
     pub settings: Arc<Settings>,
     /// Authenticates and authorises callers. Without it, every request but `/healthz` is refused.
     pub client: Option<kube::Client>,
+    pub health: Arc<AgentHealth>,
     /// Shown at `/metrics`, after our own.
     pub metrics: Vec<Arc<dyn Observed>>,
 }

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::events::Recorder;
-use kennel_client::fence::Fence;
+use kennel_client::pulse;
 use kennel_client::write::Writer;
 use kennel_core::pod::eviction::Pressures;
 use kennel_core::pod::status::PodFailure;
-use kube::Client;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +30,8 @@ use pod_manager::PodManager;
 const EVENT_SOURCE: &str = "kubelet";
 /// Delay before the manager asks an unavailable runtime again.
 const RUNTIME_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// The manager comes round at least this often, for health checks.
+const HEARTBEAT: Duration = Duration::from_secs(30);
 /// Commands that may wait for the manager. Senders wait when it is full; the manager never waits for a sender.
 const COMMAND_QUEUE_CAPACITY: usize = 64;
 
@@ -41,8 +42,8 @@ pub struct Dependencies {
     pub inputs: Arc<dyn PodInputs>,
     pub probes: Arc<dyn ProbeRunner>,
     pub settings: Arc<Settings>,
-    /// Receives statuses, deletions and events.
-    pub client: Client,
+    /// Writes statuses, deletions and events, while the agent speaks for its node.
+    pub writer: Writer,
     pub cache: Arc<PodCache>,
     /// The node's own object. Admission needs its labels, taints and `status.allocatable` from the first value on.
     pub node: watch::Receiver<Arc<Value>>,
@@ -86,8 +87,8 @@ pub async fn run(
     mut commands: mpsc::Receiver<Command>,
     stop: CancellationToken,
 ) {
-    let (status, write_statuses) = StatusManager::new(dependencies.client.clone(), stop.clone());
-    let writer = Writer::new(dependencies.client.clone(), Fence::open());
+    let writer = dependencies.writer.clone();
+    let (status, write_statuses) = StatusManager::new(writer.clone(), stop.clone());
     let node = &dependencies.settings.node_name;
     let (recorder, write_events) = Recorder::on_node(writer, EVENT_SOURCE, node, stop.clone());
     let mut runtime_events = dependencies.runtime.changes();
@@ -95,7 +96,9 @@ pub async fn run(
     let manage = async {
         let mut manager = PodManager::start(Arc::clone(&shared)).await;
         loop {
+            pulse::beat();
             tokio::select! {
+                () = tokio::time::sleep(HEARTBEAT) => {}
                 Some(update) = updates.recv() => manager.on_update(update),
                 Some(uid) = runtime_events.recv() => manager.on_runtime_event(&uid),
                 Some(command) = commands.recv() => manager.on_command(command),

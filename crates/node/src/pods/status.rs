@@ -15,10 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use kennel_client::backoff::{self, Policy};
-use kennel_client::fence::Fence;
 use kennel_client::work::Work;
 use kennel_client::write::{Failure, Writer};
-use kube::Client;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -52,11 +50,11 @@ struct Pods {
 
 impl StatusManager {
     /// Returns the manager and the future that writes, which runs until `stop`.
-    pub(super) fn new(client: Client, stop: CancellationToken) -> (Self, impl Future<Output = ()>) {
+    pub(super) fn new(writer: Writer, stop: CancellationToken) -> (Self, impl Future<Output = ()>) {
         let manager = Self::default();
         let sender = Sender {
             shared: Arc::clone(&manager.0),
-            writer: Writer::new(client, Fence::open()),
+            writer,
             work: Work::new(MAX_CONCURRENT_WRITES),
         };
         (manager, sender.run(stop))

@@ -38,7 +38,7 @@ impl Fixture {
     pub(crate) async fn with(builder: Builder) -> Self {
         let containerd = builder.start();
         containerd.import(&Image::new(IMAGE));
-        let cri = Cri::new(&containerd.socket());
+        let cri = Cri::new(&containerd.socket(), containerd.directory());
         assert_eq!(cri.health().await.runtime, None);
         let changes = Mutex::new(cri.changes());
         Self {
@@ -60,6 +60,7 @@ impl Fixture {
             hostname: String::new(),
             host_network: true,
             log_dir: self.logs(name),
+            data_dir: self.containerd.directory().to_owned(),
             // Concurrent tests have pods of the same names.
             cgroup: format!("/kubepods/pod{uid}-{}", self.containerd.network().name()),
             ..SandboxConfig::default()

@@ -64,10 +64,15 @@ async fn a_pod_survives_an_agent_restart_and_is_removed_completely() {
     );
 
     // Another agent, with no memory of any of this.
-    let heir = Cri::new(&fixture.containerd.socket());
+    let heir = Cri::new(&fixture.containerd.socket(), fixture.containerd.directory());
     let found = heir.list().await.unwrap().remove(0);
     assert_eq!(found.pod, pod.config.pod);
     assert_eq!(found.observed.runs, [run]);
+    // An agent of another data directory on the same containerd.
+    let stranger = tempfile::tempdir().unwrap();
+    let stranger = Cri::new(&fixture.containerd.socket(), stranger.path());
+    assert!(stranger.list().await.unwrap().is_empty());
+    assert!(stranger.inspect(uid).await.unwrap().is_none());
 
     let log = fixture.logs("web").join("app/0.log");
     wait_for_start(&log);

@@ -96,7 +96,7 @@ pub(super) fn request(
     bytes: u64,
     keys: &impl BuildHasher,
 ) -> Option<SeatRequest> {
-    if matches!(request.route, Route::Health(_)) {
+    if matches!(request.route, Route::Health(..)) {
         return None;
     }
     let in_process = caller.address.is_none();

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::{self, Shared};
 use crate::api::Api;
+use crate::health::Accepting;
 use crate::limits::{self, Timeouts};
 use crate::tls::Tls;
 
@@ -20,12 +21,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often a failed accept is logged at most, so that the log does not fill the disk.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
+/// The accept loop comes round at least this often, for its health check.
+const TURN: Duration = Duration::from_secs(5);
+
 /// Serves until `stop`; then ends watches, waits for requests to finish, and returns.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     tls: Tls,
     api: Arc<Api>,
     timeouts: Timeouts,
+    accepting: Arc<Accepting>,
     stop: CancellationToken,
 ) {
     let shared = Shared {
@@ -36,7 +41,7 @@ pub async fn serve(
     };
     let connections = TaskTracker::new();
     tokio::select! {
-        () = accept_all(&listener, &shared, &connections) => {}
+        () = accept_all(&listener, &shared, &connections, &accepting) => {}
         () = stop.cancelled() => {}
     }
     drop(listener);
@@ -48,12 +53,22 @@ pub async fn serve(
     }
 }
 
-async fn accept_all(listener: &TcpListener, shared: &Shared, connections: &TaskTracker) {
+async fn accept_all(
+    listener: &TcpListener,
+    shared: &Shared,
+    connections: &TaskTracker,
+    accepting: &Accepting,
+) {
     let permits = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
     let mut logged: Option<Instant> = None;
     loop {
-        match accept(listener, &permits).await {
+        accepting.turn();
+        let Ok(accepted) = tokio::time::timeout(TURN, accept(listener, &permits)).await else {
+            continue;
+        };
+        match accepted {
             Ok((permit, (socket, address))) => {
+                accepting.accepted();
                 let connection = connection::serve(socket, address, shared.clone());
                 connections.spawn(async move {
                     connection.await;
@@ -61,6 +76,7 @@ async fn accept_all(listener: &TcpListener, shared: &Shared, connections: &TaskT
                 });
             }
             Err(error) => {
+                accepting.failed(&error);
                 if logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
                     tracing::warn!(%error, "cannot accept connections");
                     logged = Some(Instant::now());

@@ -1,6 +1,7 @@
 //! Parses the paths of the API.
 
 use http::Method;
+use kennel_core::health::Endpoint;
 use kennel_types::Verb;
 use percent_encoding::percent_decode_str;
 
@@ -10,7 +11,7 @@ use crate::registry::{self, Connect, EmptyCollection, Handler, Posted, Resource,
 #[derive(Debug, Clone)]
 pub enum Route {
     /// `/healthz`, `/livez`, `/readyz`, and one of their checks.
-    Health(String),
+    Health(Endpoint, String),
     /// `/version`
     Version,
     /// `/metrics`
@@ -199,9 +200,10 @@ pub fn parse(path: &str) -> Option<Route> {
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
     match parts.as_slice() {
         [] => Some(Route::Root),
-        ["healthz" | "livez" | "readyz", check @ ..] if check.len() <= 1 => Some(Route::Health(
-            check.first().copied().unwrap_or_default().to_owned(),
-        )),
+        [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] if check.len() <= 1 => {
+            let check = check.first().copied().unwrap_or_default();
+            Some(Route::Health(Endpoint::parse(endpoint)?, check.to_owned()))
+        }
         ["version"] => Some(Route::Version),
         ["metrics"] => Some(Route::Metrics),
         [".well-known", "openid-configuration"] => Some(Route::Issuer),

@@ -141,6 +141,13 @@ async fn health_and_version_are_for_everybody() {
             .await;
         assert_eq!((answer.code, answer.text()), (200, "ok"), "{path}");
     }
+    let verbose = server.get("/livez?verbose").await;
+    let expected = "[+]ping ok\n[+]store ok\nlivez check passed\n";
+    assert_eq!((verbose.code, verbose.text()), (200, expected));
+    for check in ["/readyz/disk", "/livez/etcd", "/readyz?exclude=disk"] {
+        assert_eq!(server.get(check).await.code, 200, "{check}");
+    }
+    assert_eq!(server.get("/livez/disk").await.code, 404);
     for path in ["/version", "/version/"] {
         let answer = server
             .send_as(request(Method::GET, path, None), User::anonymous())

@@ -12,6 +12,7 @@ pub(super) fn limits(kind: &Kind, limits: &Limits) -> Vec<(&'static str, String)
         cpu_period,
         cpu_quota,
         memory,
+        pids,
     } = *limits;
     let period = if cpu_period == 0 { 100_000 } else { cpu_period };
     let v2 = *kind == Kind::V2;
@@ -40,6 +41,9 @@ pub(super) fn limits(kind: &Kind, limits: &Limits) -> Vec<(&'static str, String)
             files.push(("memory.limit_in_bytes", memory.to_string()));
             files.push(("memory.memsw.limit_in_bytes", memory.to_string()));
         }
+    }
+    if pids > 0 && kind.has("pids") {
+        files.push(("pids.max", pids.to_string()));
     }
     files
 }
@@ -117,6 +121,7 @@ mod tests {
             cpu_period: 0,
             cpu_quota: 20_000,
             memory: 1 << 20,
+            pids: 4096,
         };
         let check = |kind: &Kind, expected: &[(&str, &str)]| {
             let found = limits(kind, &some);
@@ -134,6 +139,7 @@ mod tests {
                 ("memory.max", "1048576"),
                 ("memory.swap.max", "0"),
                 ("memory.oom.group", "1"),
+                ("pids.max", "4096"),
             ],
         );
         check(
@@ -149,6 +155,7 @@ mod tests {
             ("memory.memsw.limit_in_bytes", "1048576"),
         ];
         check(&Kind::V1(vec!["memory".to_owned()]), &memory);
+        check(&Kind::V1(vec!["pids".to_owned()]), &[("pids.max", "4096")]);
         assert_eq!(limits(&Kind::V2, &Limits::default()), []);
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The parent of our groups, for pods without a parent cgroup, and of the shims' group.
+/// The parent of all our groups. Others, such as a kubelet's `/kubepods`, are left alone, also when they are empty.
 pub const ROOT: &str = "kennel";
 /// The group of all shims, outside of the agent's, which the service manager may kill as a whole.
 pub const SHIMS: &str = "kennel/shims";
@@ -27,6 +27,8 @@ pub struct Limits {
     pub cpu_quota: i64,
     /// Bytes.
     pub memory: u64,
+    /// Processes and threads.
+    pub pids: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +66,15 @@ pub struct Group {
 impl Cgroups {
     pub fn find() -> Self {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        Self(mounts.lines().filter_map(Hierarchy::parse).collect())
+        let mut all: Vec<Hierarchy> = mounts.lines().filter_map(Hierarchy::parse).collect();
+        // Device rules are used where they can be; in a container, their hierarchy is often read-only.
+        all.retain(|hierarchy| !hierarchy.kind.is_devices_alone() || hierarchy.is_writable());
+        Self(all)
+    }
+
+    /// Whether groups can have device rules: version 2 has no files for them.
+    pub fn has_device_rules(&self) -> bool {
+        self.0.iter().any(|hierarchy| hierarchy.kind.has_devices())
     }
 
     /// Checks that we may create groups.
@@ -102,6 +112,7 @@ impl Hierarchy {
                     "memory",
                     "pids",
                     "freezer",
+                    "devices",
                     "name=systemd",
                 ];
                 let options = fields.nth(1)?.split(',');
@@ -118,6 +129,10 @@ impl Hierarchy {
         };
         Some(Self { mount_point, kind })
     }
+
+    fn is_writable(&self) -> bool {
+        rustix::fs::access(&self.mount_point, rustix::fs::Access::WRITE_OK).is_ok()
+    }
 }
 
 impl Kind {
@@ -126,6 +141,14 @@ impl Kind {
             Self::V1(controllers) => controllers.iter().any(|its| its == controller),
             Self::V2 => true,
         }
+    }
+
+    fn has_devices(&self) -> bool {
+        matches!(self, Self::V1(_)) && self.has("devices")
+    }
+
+    fn is_devices_alone(&self) -> bool {
+        matches!(self, Self::V1(controllers) if controllers == &["devices"])
     }
 }
 
@@ -148,6 +171,18 @@ impl Group {
         Ok(())
     }
 
+    /// Denies all devices but these, in the form of `devices.allow`. Does nothing without [`Cgroups::has_device_rules`].
+    pub fn restrict_devices(&self, allowed: &[String]) -> io::Result<()> {
+        for (_, dir) in self.dirs().filter(|(its, _)| its.kind.has_devices()) {
+            files::write(&dir.join("devices.deny"), "a")?;
+            for rule in allowed {
+                // Refused where we may not access the device ourselves.
+                let _refused = files::write(&dir.join("devices.allow"), rule);
+            }
+        }
+        Ok(())
+    }
+
     /// Moves the calling process into the group.
     pub fn join(&self) -> io::Result<()> {
         // The kernel takes 0 for the writing process.
@@ -156,7 +191,11 @@ impl Group {
 
     /// Moves another process into the group.
     pub fn add(&self, pid: u32) -> io::Result<()> {
-        for (_, dir) in self.dirs() {
+        for (hierarchy, dir) in self.dirs() {
+            // Containers of older agents have no group for devices.
+            if hierarchy.kind.is_devices_alone() && !dir.exists() {
+                continue;
+            }
             std::fs::write(dir.join("cgroup.procs"), pid.to_string())?;
         }
         Ok(())
@@ -213,7 +252,7 @@ impl Group {
         }
     }
 
-    /// Removes the group and its empty ancestors. Succeeds if it does not exist; false if it is still in use.
+    /// Removes the group and its empty ancestors below [`ROOT`]. Succeeds if it does not exist; false if it is still in use.
     pub fn remove(&self) -> bool {
         let gone = |dir: &Path| match std::fs::remove_dir(dir) {
             Ok(()) => true,
@@ -230,6 +269,9 @@ impl Group {
     }
 
     fn prune(&self) {
+        if !Path::new(&self.path).starts_with(ROOT) {
+            return;
+        }
         for (hierarchy, dir) in self.dirs() {
             let above = dir
                 .ancestors()
@@ -291,6 +333,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_our_own_groups_are_pruned() {
+        let root = tempfile::tempdir().unwrap();
+        let all = Cgroups(vec![Hierarchy {
+            mount_point: root.path().to_owned(),
+            kind: Kind::V1(vec!["cpu".to_owned()]),
+        }]);
+        let check = |path: &str, left: &[&str], gone: &str| {
+            let group = all.group(path);
+            group.create(&Limits::default()).unwrap();
+            assert!(group.remove());
+            for left in left {
+                assert!(root.path().join(left).exists(), "{left}");
+            }
+            assert!(!root.path().join(gone).exists(), "{gone}");
+        };
+        // Empty groups of a kubelet are its own.
+        let kubelets = ["kubepods/burstable/podx", "kubepods/burstable"];
+        check(
+            "/kubepods/burstable/podx/c",
+            &kubelets,
+            "kubepods/burstable/podx/c",
+        );
+        check("kennel/kubepods/burstable/podx/c", &kubelets, "kennel");
+    }
+
+    #[test]
     fn hierarchies_are_parsed_from_mountinfo() {
         let check = |line: &str, expected: Option<(&str, Kind)>| {
             let expected = expected.map(|(mount_point, kind)| Hierarchy {
@@ -310,6 +378,10 @@ mod tests {
         );
         check(
             "35 24 0:30 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices",
+            Some(("/sys/fs/cgroup/devices", v1(&["devices"]))),
+        );
+        check(
+            "36 24 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio",
             None,
         );
         check(

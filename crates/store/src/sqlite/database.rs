@@ -168,6 +168,16 @@ impl Database {
         Ok(true)
     }
 
+    /// A transaction that changes nothing and is synced like any other.
+    pub(super) fn commit_nothing(&mut self) -> rusqlite::Result<()> {
+        let reserved = self.reserved;
+        let transaction = begin(&mut self.connection)?;
+        write_reserved(&transaction, reserved)?;
+        transaction.commit()?;
+        self.log_pages += 1;
+        Ok(())
+    }
+
     /// The reservation to write along with a batch that ends at `last`, if any.
     fn wanted_block(&self, last: Revision) -> Option<Revision> {
         (last + REVISION_LOW > self.reserved).then_some(last + REVISION_BLOCK)

@@ -7,6 +7,7 @@ mod counters;
 mod damaged;
 mod database;
 mod directory;
+mod liveness;
 mod load;
 mod migrate;
 mod offline;
@@ -18,6 +19,7 @@ mod writer;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -32,10 +34,12 @@ pub use self::options::Options;
 
 use self::counters::Counters;
 use self::database::Database;
+use self::liveness::Liveness;
 use self::queue::{Queue, Request};
 use self::writer::Writer;
 use crate::api::Store;
 use crate::error::{Compacted, DecodeError, OpenError, RangeAtError, WriteError};
+use crate::health::WriterHealth;
 use crate::memory::{Memory, Watch};
 use crate::record::{History, Op, Page, Record, Revision, Written};
 use crate::stats::Stats;
@@ -46,6 +50,7 @@ pub struct SqliteStore<H: Send + Sync + 'static> {
     queue: Arc<Queue<H>>,
     counters: Arc<Counters>,
     damaged: Vec<DamagedValue>,
+    liveness: Arc<Liveness>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -76,7 +81,9 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
         let memory = Arc::new(memory);
         let queue = Arc::new(Queue::new(options.write_queue));
         let counters = Arc::new(Counters::default());
+        let liveness = Arc::new(Liveness::new());
         let writer = Writer {
+            liveness: Arc::clone(&liveness),
             memory: Arc::clone(&memory),
             queue: Arc::clone(&queue),
             counters: Arc::clone(&counters),
@@ -96,6 +103,7 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
             queue,
             counters,
             damaged,
+            liveness,
             writer: Mutex::new(Some(thread)),
         }))
     }
@@ -107,6 +115,13 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
         self.queue.close(Some(done));
         // An error means that the writer has already ended.
         closed.await.unwrap_or_default();
+    }
+
+    /// Waits until the writer has ended: after [`Self::close`], or because it panicked.
+    pub async fn writer_ended(&self) {
+        let mut ended = self.liveness.ended();
+        // The sender lives as long as we do.
+        let _ended = ended.wait_for(|ended| *ended).await;
     }
 }
 
@@ -172,6 +187,10 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
     /// Of this and of earlier starts; their bytes stay in the file for [`Offline::raw`].
     fn damaged(&self) -> &[DamagedValue] {
         &self.damaged
+    }
+
+    fn health(&self) -> WriterHealth {
+        self.liveness.health(Instant::now())
     }
 
     fn stats(&self) -> Option<Stats> {

@@ -11,6 +11,7 @@ use super::batch::Batch;
 use super::counters::{Counters, add};
 use super::database::Database;
 use super::directory::Directory;
+use super::liveness::Liveness;
 use super::queue::{Queue, Request, Work};
 use crate::memory::Memory;
 use crate::record::{Event, Record, Revision};
@@ -29,6 +30,7 @@ pub(super) struct Writer<H: Send + Sync + 'static> {
     pub(super) memory: Arc<Memory<H>>,
     pub(super) queue: Arc<Queue<H>>,
     pub(super) counters: Arc<Counters>,
+    pub(super) liveness: Arc<Liveness>,
     pub(super) database: Database,
     pub(super) directory: Directory,
     pub(super) lazy_flush: Duration,
@@ -45,11 +47,12 @@ struct Progress<H> {
 }
 
 /// Closes the queue even if the thread panics.
-struct FinishQueue<H>(Arc<Queue<H>>);
+struct FinishQueue<H>(Arc<Queue<H>>, Arc<Liveness>);
 
 impl<H> Drop for FinishQueue<H> {
     fn drop(&mut self) {
         self.0.finish();
+        self.1.end();
     }
 }
 
@@ -57,7 +60,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
     /// Works until the queue is closed and empty.
     pub(super) fn run(mut self) {
         // Dropped last, so that callers of `close` find the directory unlocked.
-        let _finish = FinishQueue(Arc::clone(&self.queue));
+        let _finish = FinishQueue(Arc::clone(&self.queue), Arc::clone(&self.liveness));
         let mut progress = Progress {
             last: self.memory.revision(),
             dirty: BTreeMap::new(),
@@ -69,6 +72,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
                 self.perform(batch, &mut progress);
             }
             self.housekeeping(&mut progress);
+            self.liveness.turn();
         }
         self.shut_down(&mut progress);
     }
@@ -94,7 +98,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
         match self.database.reserve(last) {
             Ok(committed) => add(&self.counters.batches, usize::from(committed)),
             Err(error) => {
-                batch.fail(&self.error_text(&error));
+                batch.fail(&self.failed(&error));
                 return;
             }
         }
@@ -122,7 +126,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
             if !is_full(&error) {
                 progress.last = last;
             }
-            let deletes = batch.fail(&self.error_text(&error));
+            let deletes = batch.fail(&self.failed(&error));
             // Deletes free space, so they must not fail because other writes of the batch need some.
             if !deletes.is_empty() {
                 self.perform_synced(deletes, progress);
@@ -131,6 +135,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
         }
         progress.last = last;
         progress.remove_synced(&batch.events);
+        self.liveness.committed();
         add(&self.counters.batches, 1);
         self.publish(batch, last);
         self.checkpoint_if_long();
@@ -164,22 +169,43 @@ impl<H: Send + Sync + 'static> Writer<H> {
         if progress.expire_at <= now {
             self.memory.expire(now);
             progress.expire_at = now + EXPIRE_INTERVAL;
+            self.commit_if_asked();
         }
+    }
+
+    /// Finds out whether the disk takes writes, for health checks.
+    fn commit_if_asked(&mut self) {
+        if !self.liveness.wants_commit() {
+            return;
+        }
+        match self.database.commit_nothing() {
+            Ok(()) => {
+                self.liveness.committed();
+                add(&self.counters.batches, 1);
+            }
+            Err(error) => drop(self.failed(&error)),
+        }
+    }
+
+    /// Notes a failed commit. Returns its text.
+    fn failed(&self, error: &rusqlite::Error) -> String {
+        let text = self.error_text(error);
+        self.liveness.failed(&text);
+        text
     }
 
     fn flush(&mut self, progress: &mut Progress<H>, now: Instant) {
         match self.database.commit_lazy(progress.dirty.values()) {
             Ok(()) => {
+                self.liveness.committed();
                 add(&self.counters.batches, 1);
                 progress.dirty.clear();
                 progress.flush_at = None;
                 self.checkpoint_if_long();
             }
             Err(error) => {
-                tracing::warn!(
-                    "lazy writes stay in memory for now: {}",
-                    self.error_text(&error)
-                );
+                let text = self.failed(&error);
+                tracing::warn!("lazy writes stay in memory for now: {text}");
                 progress.flush_at = Some(now + self.lazy_flush);
             }
         }

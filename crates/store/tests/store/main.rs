@@ -13,6 +13,7 @@ mod concurrency;
 mod crash;
 mod damaged;
 mod full;
+mod health;
 mod model;
 mod refusals;
 mod sealed;

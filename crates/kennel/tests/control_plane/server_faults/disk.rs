@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use kennel_testkit::{Access, Kennel};
+use kennel_testkit::{Access, Deadline, Kennel, eventually};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use crate::server_faults::fixture::{CONFIGMAPS, Fixture, KENNEL, configmap, refusal};
@@ -89,6 +89,28 @@ fn fill(server: &Fixture) -> (usize, String) {
     panic!("the disk never got full");
 }
 
+/// A write that fails makes the server unready until one succeeds; a restart would not help, so it is live.
+fn health_names_the_disk(server: &Fixture, complaint: &str) {
+    let failed = eventually(Deadline::seconds(60), || {
+        let refused = server.create("full", &"x".repeat(100_000));
+        assert_eq!(refused.code, 500, "{}", refused.text());
+        let reason = server.admin.ask("GET", "/readyz/disk", b"");
+        let ready = server.admin.ask("GET", "/readyz", b"");
+        let failed = (ready.code, reason.code) == (500, 500);
+        failed
+            .then_some((ready.text(), reason.text()))
+            .ok_or("it is ready")
+    });
+    assert!(
+        failed.0.contains("[-]disk failed: reason withheld\n"),
+        "{failed:?}"
+    );
+    assert!(failed.1.contains(complaint), "{failed:?}");
+    let live = server.admin.ask("GET", "/livez?verbose", b"");
+    assert_eq!(live.code, 200, "{}", live.text());
+    assert!(!live.text().contains("disk"), "{}", live.text());
+}
+
 fn live_through(small_disk_server: &SmallDiskServer, complaint: &str) {
     let server = &small_disk_server.server;
     let mut watch = server.admin.open().unwrap();
@@ -105,8 +127,12 @@ fn live_through(small_disk_server: &SmallDiskServer, complaint: &str) {
         server.admin.ask("GET", &path, b"").code
     };
     assert_eq!((read(0), read(fitted - 1), read(fitted)), (200, 200, 404));
-    assert_eq!(server.admin.ask("GET", "/readyz", b"").code, 200);
+    health_names_the_disk(server, complaint);
     small_disk_server.make_room();
+    eventually(Deadline::seconds(60), || {
+        let ready = server.admin.ask("GET", "/readyz", b"");
+        (ready.code == 200).then_some(()).ok_or(ready.text())
+    });
     server.is_well("a full disk");
     // The watch has lived through it, and goes on with what came after.
     let mut seen = String::new();

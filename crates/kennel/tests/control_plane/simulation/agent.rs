@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_client::write::Call;
+use kennel_client::fence::Fence;
+use kennel_client::write::{Call, Writer};
 use kennel_core::pod::eviction::Pressures;
 use kennel_node::agent::Settings;
 use kennel_node::inputs::Inputs;
@@ -44,7 +45,7 @@ fn start(fixture: &Fixture, runtime: &FakeRuntime) -> Node {
         inputs: Arc::new(Inputs::new(client.clone(), Arc::clone(&settings), about)),
         probes: Arc::new(Prober::new(Arc::new(runtime.clone()))),
         settings,
-        client: client.clone(),
+        writer: Writer::new(client.clone(), Fence::open()),
         cache: Arc::default(),
         node: receiver,
         pressures: watch::channel(Pressures::default()).1,

@@ -29,6 +29,7 @@ fn get(kubectl: &Kubectl, what: &[&str]) -> Result<Value, String> {
 
 /// Waits until the node is not ready because of its runtime.
 fn is_not_ready(kubectl: &Kubectl, node: &str) {
+    let expected = "cri unix:///nowhere/containerd.sock";
     eventually(Deadline::seconds(60), || {
         let node = get(kubectl, &["node", node])?;
         let conditions = node["status"]["conditions"].as_array();
@@ -37,10 +38,12 @@ fn is_not_ready(kubectl: &Kubectl, node: &str) {
         let ready = ready.ok_or("no condition")?;
         let message = ready["message"].as_str().unwrap_or_default();
         let says = message == MESSAGE;
-        let expected = says && ready["status"] == "False" && ready["reason"] == "KubeletNotReady";
+        let is_down = says && ready["status"] == "False" && ready["reason"] == "KubeletNotReady";
         let version = &node["status"]["nodeInfo"]["containerRuntimeVersion"];
         assert_eq!(version, "unknown://Unknown");
-        expected.then_some(()).ok_or(ready.to_string())
+        let chosen = &node["metadata"]["annotations"]["agent.kennel.dev/runtime"];
+        assert_eq!(chosen, expected);
+        is_down.then_some(()).ok_or(ready.to_string())
     });
 }
 
@@ -94,4 +97,46 @@ fn an_agent_registers_its_node_without_a_container_runtime() {
     let before = Instant::now();
     assert!(agent.stop().success(), "{}", agent.log());
     assert!(before.elapsed() < AT_ONCE, "{:?}", before.elapsed());
+}
+
+#[test]
+fn an_agent_keeps_its_runtime_until_a_flag_changes_it() {
+    let server = Kennel::start(KENNEL, &["up", "--nodes", "0"]);
+    let kubectl = Kubectl::new(Version::V1_32, &server.kubeconfig());
+    let with = |more: &[&str]| {
+        let usual = format!("--kubeconfig={}", server.kubeconfig().display());
+        let usual = [usual, RUNTIME[2].to_owned()].into_iter();
+        usual.chain(more.iter().map(ToString::to_string)).collect()
+    };
+    let plan = AgentPlan {
+        binary: KENNEL.into(),
+        node: "there".to_owned(),
+        arguments: with(&["--cri-socket=/nowhere/containerd.sock"]),
+    };
+    let mut agent = Agent::start(plan, None);
+    is_not_ready(&kubectl, "there");
+    assert!(agent.stop().success(), "{}", agent.log());
+
+    // As after a boot at which containerd is missing: no pod runs as a process.
+    agent.start_again_with(with(&[]), None);
+    agent.wait_for("this node has used it before");
+    agent.wait_for("node there is not ready: container runtime is down");
+    is_not_ready(&kubectl, "there");
+    assert!(agent.stop().success(), "{}", agent.log());
+
+    // The socket does not answer, so the pod of this directory may run there.
+    let pod = agent.data_dir().join("pods/some-uid");
+    std::fs::create_dir_all(&pod).unwrap();
+    agent.start_again_with(with(&["--runtime=process"]), None);
+    agent.wait_for("cannot change the runtime of this node from cri unix:///nowhere/containerd.sock to process");
+    eventually(Deadline::seconds(60), || agent.ended().ok_or("it runs"));
+    std::fs::remove_dir(&pod).unwrap();
+
+    agent.start_again(None);
+    agent.wait_for("node there is ready");
+    assert!(agent.stop().success(), "{}", agent.log());
+    agent.start_again_with(with(&[]), None);
+    agent.wait_for("using the runtime process: this node has used it before");
+    agent.wait_for("node there is ready");
+    assert!(agent.stop().success(), "{}", agent.log());
 }

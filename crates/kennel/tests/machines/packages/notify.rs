@@ -20,6 +20,10 @@ struct Service {
 
 impl Service {
     fn start(arguments: &[&str]) -> Self {
+        Self::with_watchdog(arguments, false)
+    }
+
+    fn with_watchdog(arguments: &[&str], watchdog: bool) -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
@@ -30,6 +34,7 @@ impl Service {
             .arg("--data-dir")
             .arg(dir.path().join("data"))
             .env("NOTIFY_SOCKET", &path)
+            .envs(watchdog.then_some(("WATCHDOG_USEC", "200000")))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -75,6 +80,19 @@ fn servers_notify_when_they_serve() {
         assert_eq!(admin.ask("GET", "/readyz", b"").text(), "ok");
         service.stop();
     }
+}
+
+#[test]
+fn servers_report_to_the_watchdog_until_they_stop() {
+    let arguments = ["up", "--nodes=0", "--listen=127.0.0.1:0"];
+    let mut service = Service::with_watchdog(&arguments, true);
+    address(&service.receive());
+    for _ in 0..3 {
+        assert_eq!(service.receive(), "WATCHDOG=1\n");
+    }
+    kill_process(Pid::from_child(&service.child), Signal::TERM).unwrap();
+    while service.receive() == "WATCHDOG=1\n" {}
+    assert!(service.child.wait().unwrap().success());
 }
 
 #[test]

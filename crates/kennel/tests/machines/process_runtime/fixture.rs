@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
+/// The processes and threads of a pod.
+pub(crate) const PIDS_LIMIT: u64 = 200;
 /// No processes.
 pub(crate) const NONE: [i32; 0] = [];
 /// Far longer than anything takes.
@@ -186,6 +188,7 @@ pub(crate) fn open(data: &Path) -> Process {
     let options = Options {
         data: data.to_owned(),
         shim: PathBuf::from(env!("CARGO_BIN_EXE_kennel")),
+        pod_pids_limit: PIDS_LIMIT,
     };
     Process::open(options).unwrap()
 }

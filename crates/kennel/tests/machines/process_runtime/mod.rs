@@ -4,6 +4,7 @@ mod exec_and_logs;
 mod faults;
 mod files;
 pub(crate) mod fixture;
+mod isolation;
 mod lifecycle;
 mod security_context;
 mod without_root;

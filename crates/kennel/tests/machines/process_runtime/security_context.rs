@@ -161,7 +161,7 @@ async fn what_containers_use_is_measured() {
         own.memory > 100_000 && own.cpu > 1_000_000 && own.disk >= 5_000_000,
         "{own:?}"
     );
-    let group = format!("kennel-test/pod{}/{id}", fixture.pod.pod.uid);
+    let group = format!("kennel/kennel-test/pod{}/{id}", fixture.pod.pod.uid);
     let made = |group: &str| {
         let tops = std::fs::read_dir("/sys/fs/cgroup")
             .unwrap()
@@ -172,7 +172,8 @@ async fn what_containers_use_is_measured() {
     };
     assert!(made(&group));
     fixture.end().await;
-    assert!(!made("kennel-test"), "groups go with their pods");
+    assert!(!made("kennel/kennel-test"), "groups go with their pods");
+    assert!(!made("kennel-test"), "nothing is made outside of our own");
 }
 
 #[tokio::test(flavor = "multi_thread")]

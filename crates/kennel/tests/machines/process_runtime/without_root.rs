@@ -61,6 +61,7 @@ async fn helper_that_is_nobody() {
     let runtime = Process::open(Options {
         data: data.clone(),
         shim,
+        pod_pids_limit: 0,
     })
     .unwrap();
     let pod = SandboxConfig {

@@ -52,7 +52,7 @@ fn sandbox_of_another_agent(containerd: &Containerd) -> String {
         ..SandboxConfig::default()
     };
     runtime.block_on(async {
-        let cri = Cri::new(&containerd.socket());
+        let cri = Cri::new(&containerd.socket(), &config.data_dir);
         cri.start_sandbox(&config).await.unwrap()
     })
 }

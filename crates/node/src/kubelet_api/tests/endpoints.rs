@@ -1,6 +1,7 @@
 //! Node endpoints, logs, authentication and authorisation.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -8,12 +9,36 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 
 use super::fixture::{DEADLINE, Fixture, cached_pod, read};
+use crate::agent::AgentHealth;
 
 #[tokio::test]
 async fn healthz_needs_no_authentication() {
     let fixture = Fixture::start().await;
     let (status, text) = fixture.get_as(None, "/healthz").await;
     assert_eq!((status.as_u16(), text.as_str()), (200, "ok"));
+    let (status, text) = fixture.get_as(None, "/healthz?verbose").await;
+    let expected = "[+]ping ok\n[+]syncloop ok\nhealthz check passed\n";
+    assert_eq!((status.as_u16(), text.as_str()), (200, expected));
+}
+
+#[tokio::test]
+async fn healthz_fails_when_the_runtime_has_been_down_for_a_while() {
+    let long_ago = tokio::time::Instant::now() - Duration::from_mins(6);
+    let fixture = Fixture::with_health(AgentHealth::since(long_ago)).await;
+    let check = async |path: &str, status: u16, text: &str| {
+        let found = fixture.get_as(None, path).await;
+        assert_eq!(
+            (found.0.as_u16(), found.1.as_str()),
+            (status, text),
+            "{path}"
+        );
+    };
+    let failed = "[+]ping ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n";
+    check("/healthz", 500, failed).await;
+    check("/healthz/ping", 200, "ok").await;
+    let withheld = "internal server error: reason withheld\n";
+    check("/healthz/syncloop", 500, withheld).await;
+    check("/healthz/nothing", 404, "404 page not found\n").await;
 }
 
 #[tokio::test]

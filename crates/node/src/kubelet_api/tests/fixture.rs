@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::{ServerContext, serve};
 use super::stub_runtime::StubRuntime;
-use crate::agent::{Paths, Settings};
+use crate::agent::{AgentHealth, Paths, Settings};
 use crate::pods::{CachedPod, Origin, Pod, PodCache};
 
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
@@ -183,6 +183,10 @@ pub(super) fn cached_pod() -> CachedPod {
 
 impl Fixture {
     pub(super) async fn start() -> Self {
+        Self::with_health(AgentHealth::default()).await
+    }
+
+    pub(super) async fn with_health(health: AgentHealth) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -197,6 +201,7 @@ impl Fixture {
             pod_cache: Arc::clone(&pod_cache),
             settings: Arc::new(settings(dir.path())),
             client: Some(api(Arc::clone(&reviews))),
+            health: Arc::new(health),
             metrics: Vec::new(),
         };
         let stop = CancellationToken::new();

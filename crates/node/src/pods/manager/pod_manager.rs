@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kennel_client::pulse;
 use kennel_core::pod::admit::{Admission, AdmissionNode, AdmissionPod, admit};
 use kennel_core::pod::eviction;
 use kennel_core::pod::status::PodFailure;
@@ -57,6 +58,7 @@ impl PodManager {
     pub(super) async fn start(shared: Arc<Shared>) -> Self {
         let mut logged = None;
         let found = loop {
+            pulse::beat();
             let error = match list_runtime_pods(&shared).await {
                 Ok(found) => break found,
                 Err(error) => error,

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Request, Response};
+use kennel_client::fence::Fence;
+use kennel_client::write::Writer;
 use kennel_core::pod::eviction::Pressures;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -75,7 +77,7 @@ impl TestNode {
             inputs: self.inputs.clone(),
             probes: Arc::new(Prober::new(Arc::new(self.runtime.clone()))),
             settings: Arc::new(settings()),
-            client: client(&self.api),
+            writer: Writer::new(client(&self.api), Fence::open()),
             cache: self.cache.clone(),
             node: receiver,
             pressures: self.pressures.subscribe(),

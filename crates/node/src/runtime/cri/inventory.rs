@@ -2,7 +2,7 @@
 //! when the state has changed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -17,8 +17,10 @@ use crate::runtime::{Error, Found, PodId, Result};
 use crate::sync::lock;
 
 /// Caches details of containers and sandboxes by id, which are valid as long as the listed state is the same.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Inventory {
+    /// The data directory of the agent, whose pods alone are listed.
+    data: PathBuf,
     details: Mutex<Details>,
 }
 
@@ -41,6 +43,13 @@ struct Listed {
 }
 
 impl Inventory {
+    pub(super) fn new(data: &Path) -> Self {
+        Self {
+            data: data.to_owned(),
+            details: Mutex::default(),
+        }
+    }
+
     /// The pod uid of a sandbox or container, if it was listed or created.
     pub(super) fn owner(&self, id: &str) -> Option<String> {
         self.with(|details| details.owners.get(id).cloned())
@@ -77,6 +86,7 @@ impl Inventory {
             list_sandboxes(connection, uid),
             list_containers(connection, uid)
         )?;
+        let (sandboxes, containers) = of_agent(sandboxes, containers, &self.data);
         if uid.is_none() {
             let ids = sandboxes.iter().map(|sandbox| &sandbox.id);
             let ids = ids.chain(containers.iter().map(|container| &container.id));
@@ -267,19 +277,42 @@ pub(super) async fn cgroup(connection: &Connection, id: &str) -> Result<Option<S
     Ok(sandbox.and_then(|mut sandbox| sandbox.annotations.remove(labels::CGROUP)))
 }
 
+/// The sandboxes and containers of the agent of a data directory.
+fn of_agent(
+    mut sandboxes: Vec<api::PodSandbox>,
+    mut containers: Vec<api::Container>,
+    data: &Path,
+) -> (Vec<api::PodSandbox>, Vec<api::Container>) {
+    let by_id: HashMap<String, bool> = sandboxes
+        .iter()
+        .map(|sandbox| (sandbox.id.clone(), is_of_agent(sandbox, data)))
+        .collect();
+    sandboxes.retain(|sandbox| by_id.get(&sandbox.id) == Some(&true));
+    containers.retain(|container| {
+        // One whose sandbox was created or removed between the two lists belongs to the pod.
+        let known = by_id.get(&container.pod_sandbox_id).copied();
+        known.unwrap_or_else(|| has_directory(&labels::pod(&container.labels).uid, data))
+    });
+    (sandboxes, containers)
+}
+
 /// Whether the agent of a data directory created a sandbox. Older agents did not annotate them; they had a directory for
 /// each pod.
-pub(super) fn is_of_agent(sandbox: &api::PodSandbox, data: &Path) -> bool {
+fn is_of_agent(sandbox: &api::PodSandbox, data: &Path) -> bool {
     let annotated = labels::get(&sandbox.annotations, labels::DATA_DIR);
     if annotated.is_empty() {
-        return Paths::all_pods(data).join(uid(sandbox)).exists();
+        return has_directory(uid(sandbox), data);
     }
     let annotated = Path::new(&annotated);
-    // The agent did not resolve links.
+    // Agents do not resolve links.
     annotated == data
         || annotated
             .canonicalize()
-            .is_ok_and(|annotated| annotated == data)
+            .is_ok_and(|annotated| data.canonicalize().is_ok_and(|data| annotated == data))
+}
+
+fn has_directory(uid: &str, data: &Path) -> bool {
+    Paths::all_pods(data).join(uid).exists()
 }
 
 /// The uid of the pod that a sandbox is for.
@@ -352,4 +385,60 @@ fn to_run(listed: api::Container, status: &api::ContainerStatus) -> Run {
 
 fn timestamp(nanoseconds: i64) -> Timestamp {
     Timestamp::from_secs(nanoseconds.div_euclid(1_000_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_of_one_runtime_do_not_see_each_others_pods() {
+        let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (own, other) = (own.path(), other.path());
+        let link = own.join("link");
+        std::os::unix::fs::symlink(own, &link).unwrap();
+        let sandbox = |id: &str, data: &Path| api::PodSandbox {
+            id: id.to_owned(),
+            metadata: Some(api::PodSandboxMetadata {
+                uid: format!("uid-{id}"),
+                ..Default::default()
+            }),
+            annotations: BTreeMap::from([(
+                labels::DATA_DIR.to_owned(),
+                data.display().to_string(),
+            )]),
+            ..Default::default()
+        };
+        let container = |sandbox: &str| api::Container {
+            id: format!("c-{sandbox}"),
+            pod_sandbox_id: sandbox.to_owned(),
+            labels: labels::of(&PodId {
+                uid: format!("uid-{sandbox}"),
+                ..PodId::default()
+            }),
+            ..Default::default()
+        };
+        let mut unmarked = sandbox("unmarked", own);
+        unmarked.annotations.clear();
+        let sandboxes = vec![
+            sandbox("ours", own),
+            sandbox("linked", &link),
+            sandbox("theirs", other),
+            unmarked,
+        ];
+        let containers = ["ours", "theirs", "unmarked", "gone"].map(container);
+        let check = |data: &Path, expected: (&[&str], &[&str])| {
+            let (sandboxes, containers) = of_agent(sandboxes.clone(), containers.to_vec(), data);
+            let sandboxes: Vec<&str> = sandboxes.iter().map(|s| s.id.as_str()).collect();
+            let containers: Vec<&str> = containers.iter().map(|c| c.id.as_str()).collect();
+            assert_eq!((&*sandboxes, &*containers), expected);
+        };
+        check(own, (&["ours", "linked"], &["c-ours"]));
+        check(other, (&["theirs"], &["c-theirs"]));
+        // Older agents had a directory for each pod.
+        std::fs::create_dir_all(own.join("pods/uid-unmarked")).unwrap();
+        std::fs::create_dir_all(own.join("pods/uid-gone")).unwrap();
+        let all = ["c-ours", "c-unmarked", "c-gone"];
+        check(own, (&["ours", "linked", "unmarked"], &all));
+    }
 }

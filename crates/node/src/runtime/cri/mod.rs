@@ -8,7 +8,7 @@
 //! ```
 //!
 //! All state is containerd's: another instance on the same socket sees the same. What is cached here only saves requests.
-//! Containers of other clients are ignored.
+//! Containers of other clients are ignored, and so are those of agents with other data directories.
 
 mod api;
 mod cgroups;
@@ -25,7 +25,6 @@ mod stop;
 mod translate;
 mod usage;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -64,12 +63,13 @@ pub struct Cri {
 }
 
 impl Cri {
-    /// Connects with the first call: the runtime may start later than the agent, and restart.
-    pub fn new(socket: &Path) -> Self {
+    /// For the agent of the data directory `data`. Connects with the first call: the runtime may start later than the agent,
+    /// and restart.
+    pub fn new(socket: &Path, data: &Path) -> Self {
         Self {
             connection: Connection::new(socket),
             info: Mutex::default(),
-            inventory: Inventory::default(),
+            inventory: Inventory::new(data),
             images: Images::default(),
             pending: Arc::default(),
             changes_taken: AtomicBool::new(false),
@@ -101,17 +101,6 @@ impl Cri {
             self.read_info().await?;
         }
         Ok(health)
-    }
-
-    /// The pods that the agent of a data directory created.
-    pub async fn list_of_agent(&self, data: &Path) -> Result<Vec<Found>> {
-        let sandboxes = inventory::list_sandboxes(&self.connection, None).await?;
-        let sandboxes = sandboxes.iter();
-        let its = sandboxes.filter(|sandbox| inventory::is_of_agent(sandbox, data));
-        let uids: HashSet<String> = its.map(|its| inventory::uid(its).to_owned()).collect();
-        let mut all = self.list().await?;
-        all.retain(|found| uids.contains(&found.pod.uid));
-        Ok(all)
     }
 
     /// Reports a change that we made to a sandbox or container.

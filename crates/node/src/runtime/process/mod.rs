@@ -4,6 +4,8 @@
 //!   Process ─┬─ validate        refuses what processes cannot provide, with a message that names the way out
 //!            ├─ store           pods on disk, which a restarted agent finds again
 //!            ├─ launch          starts shims and waits for their exits, with one pidfd each
+//!            ├─ device_rules    which devices a container may use
+//!            ├─ listening       where a pod listens, for port-forward
 //!            ├─ stop            stops and removes containers; kills and records orphans of a killed shim
 //!            ├─ exec, attach, terminal
 //!            └─ container_init  `kennel shim`: sets up mounts, user and capabilities, and executes the command
@@ -16,9 +18,11 @@
 mod attach;
 mod capability;
 pub mod container_init;
+mod device_rules;
 mod embedded_shim;
 mod exec;
 mod launch;
+mod listening;
 mod privileges;
 mod signals;
 mod spec;
@@ -55,7 +59,12 @@ pub struct Options {
     pub data: PathBuf,
     /// Our own binary, which has the subcommand `shim`.
     pub shim: PathBuf,
+    /// Maximum number of processes and threads of a pod; 0 for no limit.
+    pub pod_pids_limit: u64,
 }
+
+/// Enough for every service, and a fraction of what a machine has.
+pub const POD_PIDS_LIMIT_DEFAULT: u64 = 4096;
 
 /// The directory of this runtime in the agent's data directory.
 pub fn directory(data: &Path) -> PathBuf {
@@ -76,6 +85,7 @@ pub struct Process {
     store: Arc<Store>,
     launcher: Arc<Launcher>,
     privileges: Privileges,
+    pod_pids_limit: u64,
     changes: Mutex<Option<mpsc::Receiver<String>>>,
 }
 
@@ -100,6 +110,7 @@ impl Process {
             store,
             launcher,
             privileges,
+            pod_pids_limit: options.pod_pids_limit,
             changes: Mutex::new(Some(changes)),
         })
     }
@@ -182,7 +193,8 @@ impl Runtime for Process {
         validate::container(sandbox, config, &self.privileges)?;
         signals::parse(&config.stop_signal)?;
         let name = store::container_id(id, &config.name, config.attempt);
-        let spec = spec::Spec::new(sandbox, config, &name, &self.privileges);
+        let limit = self.pod_pids_limit;
+        let spec = spec::Spec::new(sandbox, config, &name, &self.privileges, limit);
         let id = id.to_owned();
         blocking(&self.store, move |store| {
             store.create_container(&id, &name, &spec)
@@ -226,18 +238,24 @@ impl Runtime for Process {
         attach::session(dir, attachment).await
     }
 
-    async fn connect(&self, _: &str, port: u16) -> Result<Box<dyn Duplex>> {
-        let mut first = None;
-        for host in ["127.0.0.1", "::1"] {
-            match TcpStream::connect((host, port)).await {
+    async fn connect(&self, sandbox: &str, port: u16) -> Result<Box<dyn Duplex>> {
+        let failed = |why: &dyn std::fmt::Display| {
+            Error::Failed(format!("failed to connect to localhost:{port}: {why}"))
+        };
+        let id = sandbox.to_owned();
+        let find = move |store: &Store| Ok(listening::addresses(store, &id, port));
+        let mut last = None;
+        for address in blocking(&self.store, find).await? {
+            match TcpStream::connect(address).await {
                 Ok(stream) => return Ok(Box::new(stream)),
-                Err(error) => first = first.or(Some(error)),
+                Err(error) => last = Some(error),
             }
         }
-        let why = first.map_or(String::new(), |error| error.to_string());
-        Err(Error::Failed(format!(
-            "failed to connect to localhost:{port}: {why}"
-        )))
+        Err(match last {
+            Some(error) => failed(&error),
+            // Whatever else of this machine listens there.
+            None => failed(&"connection refused: no process of the pod listens on this port"),
+        })
     }
 
     async fn reopen_log(&self, id: &str) -> Result<()> {

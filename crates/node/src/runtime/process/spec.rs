@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::capability;
 use super::privileges::Privileges;
+use super::{capability, device_rules};
 use crate::runtime::{ContainerConfig, Limits, Mount, PodId, SandboxConfig};
 use kennel_shim::cgroup;
 
@@ -48,6 +48,24 @@ pub(super) struct Spec {
     #[serde(rename = "bounds")]
     pub(super) limits: Limits,
     pub(super) stop_signal: String,
+    /// Maximum number of processes and threads of the pod; 0 for no limit.
+    #[serde(default)]
+    pub(super) pids: u64,
+    /// The cgroup of the pod; empty for none.
+    #[serde(default)]
+    pub(super) pod_cgroup: String,
+    /// It has a `/dev` and a `/run` of its own.
+    #[serde(default)]
+    pub(super) private_devices: bool,
+    /// It has the host's shared memory.
+    #[serde(default)]
+    pub(super) host_ipc: bool,
+    /// Device nodes of the host in its `/dev`, beside the usual ones.
+    #[serde(default)]
+    pub(super) devices: Vec<PathBuf>,
+    /// What its cgroup allows of devices; `None` for all.
+    #[serde(default)]
+    pub(super) device_rules: Option<Vec<String>>,
 }
 
 impl From<Limits> for cgroup::Limits {
@@ -64,7 +82,17 @@ impl From<Limits> for cgroup::Limits {
             cpu_period,
             cpu_quota,
             memory,
+            pids: 0,
         }
+    }
+}
+
+/// The cgroup of a pod in this runtime: below our own, because a kubelet removes groups in `/kubepods` that it does not know,
+/// and we must not remove its own. Empty for none.
+fn pod_group(cgroup: &str) -> String {
+    match cgroup.trim_matches('/') {
+        "" => String::new(),
+        path => format!("{}/{path}", cgroup::ROOT),
     }
 }
 
@@ -83,7 +111,7 @@ impl From<&SandboxConfig> for SandboxRecord {
         Self {
             pod: config.pod.clone(),
             attempt: config.attempt,
-            cgroup: config.cgroup.clone(),
+            cgroup: pod_group(&config.cgroup),
         }
     }
 }
@@ -95,15 +123,19 @@ impl Spec {
         config: &ContainerConfig,
         id: &str,
         privileges: &Privileges,
+        pids: u64,
     ) -> Self {
         let security = &config.security;
-        let parent = if sandbox.cgroup.is_empty() {
-            cgroup::ROOT
-        } else {
-            &sandbox.cgroup
+        let pod_cgroup = pod_group(&sandbox.cgroup);
+        let parent = match pod_cgroup.as_str() {
+            "" => cgroup::ROOT,
+            group => group,
         };
         let privileged = security.privileged;
         let all = privileged || !privileges.root;
+        let device_rules = device_rules::of(config).filter(|_| !all);
+        let has_rules = privileges.cgroups.as_ref();
+        let has_rules = has_rules.is_some_and(cgroup::Cgroups::has_device_rules);
         Self {
             name: config.name.clone(),
             attempt: config.attempt,
@@ -132,19 +164,25 @@ impl Spec {
             masked: privileges.root && !privileged && !security.unmasked_proc,
             user: number(security.user),
             group: number(security.group),
-            groups: security
-                .groups
-                .iter()
-                .filter_map(|&group| number(Some(group)))
-                .collect(),
-            capabilities: (!all).then(|| capability::allowed(&security.capabilities)),
+            groups: numbers(&security.groups),
+            capabilities: (!all).then(|| capability::allowed(&security.capabilities, has_rules)),
             no_new_privileges: security.no_new_privileges,
             cgroup: privileges
                 .cgroups
                 .is_some()
-                .then(|| format!("{}/{id}", parent.trim_matches('/'))),
+                .then(|| format!("{parent}/{id}")),
             limits: config.limits,
             stop_signal: config.stop_signal.clone(),
+            pids,
+            pod_cgroup,
+            private_devices: !all,
+            host_ipc: sandbox.host_ipc,
+            devices: config
+                .devices
+                .iter()
+                .map(|device| device.host_path.clone())
+                .collect(),
+            device_rules,
         }
     }
 
@@ -199,6 +237,10 @@ fn env(
     env.retain(|(name, _)| config.env.iter().all(|(own, _)| own != name));
     env.extend(config.env.iter().cloned());
     env
+}
+
+fn numbers(ids: &[i64]) -> Vec<u32> {
+    ids.iter().filter_map(|&id| number(Some(id))).collect()
 }
 
 fn number(id: Option<i64>) -> Option<u32> {

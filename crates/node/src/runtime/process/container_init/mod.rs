@@ -9,6 +9,7 @@
 //! Namespaces, users and capabilities are changed only here, in processes with a single thread that execute another
 //! program afterwards.
 
+mod devices;
 mod enter;
 mod error;
 mod mount_points;

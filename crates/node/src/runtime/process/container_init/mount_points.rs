@@ -1,5 +1,5 @@
-//! Mount points of volumes. A missing one is created in the overlay of the container's root. On another mount of the host
-//! (`/run`, `/dev`) it would be created on the host, so that mount gets an overlay, too.
+//! Mount points of volumes. A missing one is created in the overlay of the container's root, or on a private mount. On another
+//! mount of the host (`/home`) it would be created on the host, so that mount gets an overlay, too.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ const LINKS_MAX: usize = 40;
 pub(super) struct MountPoints {
     /// Where overlays keep their directories.
     overlays: PathBuf,
-    /// Mount points of the overlays.
+    /// Mount points of the overlays, and of what is private anyway.
     overlaid: Vec<PathBuf>,
 }
 
@@ -25,6 +25,11 @@ impl MountPoints {
             overlays: overlays.to_owned(),
             overlaid: vec![PathBuf::from("/")],
         }
+    }
+
+    /// Adds mounts that only the container sees.
+    pub(super) fn add_private(&mut self, points: impl IntoIterator<Item = PathBuf>) {
+        self.overlaid.extend(points);
     }
 
     /// Resolves symbolic links, and creates the mount point if it is missing.

@@ -1,5 +1,5 @@
-//! The mount namespace of a container: an overlay of the host's root, the host's other mounts in their places, then the
-//! container's volumes. The kernel removes it with the container's last process.
+//! The mount namespace of a container: an overlay of the host's root, the host's other mounts in their places, a private
+//! `/dev` and `/run` ([`devices`]), then the container's volumes. The kernel removes it with the container's last process.
 //!
 //! Nothing is mounted or created on the host: missing mount points are created in the overlay (see
 //! [`mount_points`](super::mount_points) for those on other mounts).
@@ -18,7 +18,7 @@ use rustix::thread::UnshareFlags;
 
 use super::super::spec::Spec;
 use super::mount_points::MountPoints;
-use super::{InitError, Result, failed};
+use super::{InitError, Result, devices, failed};
 use crate::mountinfo;
 use crate::runtime::{Mount, Propagation, READ_ONLY_PATHS};
 
@@ -39,6 +39,7 @@ const MASKED: [&str; 9] = [
 
 /// Creates and enters the mount namespace. `dir` is the container's directory and the working directory.
 pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
+    let terminal = devices::terminal(spec);
     kennel_shim::unshare(UnshareFlags::NEWNS).map_err(failed("mount namespace"))?;
     // Cloned before the propagation changes: mounts below a bidirectional volume must propagate to the host.
     let sources: Vec<(OwnedFd, &Mount)> = spec
@@ -56,6 +57,11 @@ pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
         let _hidden = attach(tree, &Path::new("root").join(relative));
     }
     pivot_to_root()?;
+    let host_root = Path::new("/").join(HOST_ROOT);
+    if spec.private_devices {
+        devices::mount_private(&host_root, spec, terminal.as_deref())?;
+        make_nodev(&host_root)?;
+    }
     if spec.own_processes {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         mount("proc", "/proc", "proc", flags, None).map_err(failed("/proc"))?;
@@ -64,10 +70,12 @@ pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
         mask_paths()?;
     }
     mask(&spec.hidden)?;
-    let layers = Path::new("/")
-        .join(HOST_ROOT)
-        .join(dir.strip_prefix("/").unwrap_or(dir));
-    mount_volumes(&sources, &layers)?;
+    let layers = host_root.join(dir.strip_prefix("/").unwrap_or(dir));
+    let mut mount_points = MountPoints::new(&layers);
+    if spec.private_devices {
+        mount_points.add_private(devices::PRIVATE.map(PathBuf::from));
+    }
+    mount_volumes(&sources, &mut mount_points)?;
     if spec.read_only_root {
         make_read_only_except(&spec.mounts)?;
     }
@@ -94,7 +102,11 @@ fn host_mounts(spec: &Spec) -> Result<Vec<(OwnedFd, PathBuf)>> {
     };
     let mounts = mountinfo::children(&entries, root).into_iter();
     let mounts = mounts.map(|entry| entry.mount_point);
-    let mounts = mounts.filter(|point| !(spec.own_processes && point == Path::new("/proc")));
+    let replaced = |point: &PathBuf| {
+        let is_private = devices::PRIVATE.iter().any(|dir| point.starts_with(dir));
+        (spec.own_processes && point == Path::new("/proc")) || (spec.private_devices && is_private)
+    };
+    let mounts = mounts.filter(|point| !replaced(point));
     Ok(mounts
         .filter_map(|point| Some((clone_tree(&point).ok()?, point)))
         .collect())
@@ -135,8 +147,7 @@ fn unmount_host_root(read_only: bool) -> Result {
     removed.map_err(failed("the machine's root"))
 }
 
-fn mount_volumes(sources: &[(OwnedFd, &Mount)], layers: &Path) -> Result {
-    let mut mount_points = MountPoints::new(layers);
+fn mount_volumes(sources: &[(OwnedFd, &Mount)], mount_points: &mut MountPoints) -> Result {
     for (tree, volume) in sources {
         let is_dir = rustix::fs::fstat(tree).is_ok_and(|stat| {
             rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
@@ -218,10 +229,31 @@ fn make_read_only_except(volumes: &[Mount]) -> Result {
     Ok(())
 }
 
-/// Remounts read-only, and keeps the other mount flags.
+/// No device node works outside of `/dev`, whoever created it.
+fn make_nodev(host_root: &Path) -> Result {
+    for entry in mountinfo::read().map_err(failed("mounts"))? {
+        let point = &entry.mount_point;
+        if point.starts_with(host_root) || point.starts_with("/dev") {
+            continue;
+        }
+        let remounted = remount(point, MountFlags::NODEV);
+        // Fails for mounts that are hidden by others.
+        if point == Path::new("/") {
+            remounted.map_err(failed("nodev"))?;
+        }
+    }
+    Ok(())
+}
+
 fn make_read_only(point: &Path) -> rustix::io::Result<()> {
+    remount(point, MountFlags::RDONLY)
+}
+
+/// Adds a mount flag, and keeps the others.
+fn remount(point: &Path, added: MountFlags) -> rustix::io::Result<()> {
     let now = rustix::fs::statvfs(point)?.f_flag;
     let kept = [
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
         (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
         (StatVfsMountFlags::NODEV, MountFlags::NODEV),
         (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
@@ -233,9 +265,7 @@ fn make_read_only(point: &Path) -> rustix::io::Result<()> {
         .iter()
         .filter(|(is, _)| now.contains(*is))
         .map(|(_, flag)| *flag);
-    let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |all, flag| {
-        all | flag
-    });
+    let flags = kept.fold(MountFlags::BIND | added, |all, flag| all | flag);
     mount_remount(point, flags, c"")
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use kennel_shim::cgroup::Cgroups;
+use kennel_shim::cgroup::{Cgroups, Limits};
 use kennel_shim::identity::Identity;
 use kennel_shim::state::{self, Dir, Start};
 use rustix::thread::UnshareFlags;
@@ -66,10 +66,23 @@ fn record_start(dir: &Path) -> Result {
 
 fn apply_limits(spec: &Spec) -> Result {
     if let Some(path) = &spec.cgroup {
-        let group = Cgroups::find().group(path);
-        group
-            .create(&spec.limits.into())
-            .map_err(failed("cgroup"))?;
+        let cgroups = Cgroups::find();
+        let group = cgroups.group(path);
+        let mut limits: Limits = spec.limits.into();
+        if spec.pod_cgroup.is_empty() {
+            limits.pids = spec.pids;
+        } else {
+            let pids = Limits {
+                pids: spec.pids,
+                ..Limits::default()
+            };
+            let pod = cgroups.group(&spec.pod_cgroup);
+            pod.create(&pids).map_err(failed("cgroup"))?;
+        }
+        group.create(&limits).map_err(failed("cgroup"))?;
+        if let Some(allowed) = &spec.device_rules {
+            group.restrict_devices(allowed).map_err(failed("cgroup"))?;
+        }
         group.join().map_err(failed("cgroup"))?;
     }
     // Lowering it needs a capability that root may lack on a host that is itself a container.

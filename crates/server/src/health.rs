@@ -1,0 +1,200 @@
+//! The health checks of a server: `/healthz`, `/livez`, `/readyz`. Whoever has something to check adds a source to it; the
+//! store's and the listener's are added here.
+//!
+//! `/livez` has the checks that a restart can help; `/readyz` and `/healthz` have all. A check that starts or ceases to fail is
+//! logged when health is asked for, with its reason, which anonymous callers do not learn.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use kennel_core::health::{Answer, Endpoint, Outcome, Pulse, Question, Unhealthy, answer};
+use kennel_store::{Store, WriterHealth};
+
+use crate::object::Head;
+
+type Source = Box<dyn Fn(Endpoint) -> Vec<Outcome> + Send + Sync>;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Health {
+    sources: RwLock<Vec<Source>>,
+    /// The checks that failed last time.
+    failing: Mutex<BTreeSet<String>>,
+}
+
+impl Health {
+    pub(crate) fn add(&self, source: impl Fn(Endpoint) -> Vec<Outcome> + Send + Sync + 'static) {
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        sources.push(Box::new(source));
+    }
+
+    pub(crate) fn answer(&self, question: &Question<'_>) -> Option<Answer> {
+        // Upstream's name of the store.
+        let check = match question.check {
+            "etcd" => "store",
+            check => check,
+        };
+        let question = Question { check, ..*question };
+        answer(&question, &self.outcomes(question.endpoint))
+    }
+
+    pub(crate) fn outcomes(&self, endpoint: Endpoint) -> Vec<Outcome> {
+        let mut outcomes = vec![Outcome::new("ping", Ok(()))];
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        outcomes.extend(sources.iter().flat_map(|source| source(endpoint)));
+        drop(sources);
+        self.log(&outcomes);
+        outcomes
+    }
+
+    fn log(&self, outcomes: &[Outcome]) {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        for Outcome { name, result } in outcomes {
+            match result {
+                Err(reason) if failing.insert(name.clone()) => {
+                    tracing::warn!("the health check {name} fails: {reason}");
+                }
+                Ok(()) if failing.remove(name) => {
+                    tracing::info!("the health check {name} passes again");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `store`: the writer comes round. `disk`: its commits succeed, in time; a restart would not help.
+pub(crate) fn of_store(store: &Arc<dyn Store<Head>>) -> impl Fn(Endpoint) -> Vec<Outcome> + use<> {
+    let store = Arc::clone(store);
+    move |endpoint| {
+        let (mut writer, mut disk) = (Ok(()), Ok(()));
+        match store.health() {
+            WriterHealth::Well => {}
+            WriterHealth::Failing(reason) => disk = Err(Unhealthy(reason)),
+            WriterHealth::Stalled(silence) => {
+                let seconds = silence.as_secs();
+                writer = Err(Unhealthy(format!(
+                    "the store's writer has been busy with one batch for {seconds} seconds"
+                )));
+            }
+            WriterHealth::Ended => writer = Err(Unhealthy::new("the store's writer has ended")),
+        }
+        let mut outcomes = vec![Outcome::new("store", writer)];
+        if endpoint != Endpoint::Livez {
+            outcomes.push(Outcome::new("disk", disk));
+        }
+        outcomes
+    }
+}
+
+/// How long the listener may go without coming round, and without accepting anything though it tries.
+const LISTENER_BOUND: Duration = Duration::from_secs(30);
+
+/// What the listener notes of its work.
+#[derive(Debug)]
+pub(crate) struct Accepting {
+    pulse: Pulse,
+    /// Since when accepting fails, and how.
+    failing: Mutex<Option<(Instant, String)>>,
+}
+
+impl Accepting {
+    pub(crate) fn new() -> Self {
+        Self {
+            pulse: Pulse::new(Instant::now()),
+            failing: Mutex::default(),
+        }
+    }
+
+    /// The loop has come round.
+    pub(crate) fn turn(&self) {
+        self.pulse.beat(Instant::now());
+    }
+
+    pub(crate) fn accepted(&self) {
+        *self.failing() = None;
+    }
+
+    pub(crate) fn failed(&self, error: &std::io::Error) {
+        let mut failing = self.failing();
+        let since = failing
+            .as_ref()
+            .map_or_else(Instant::now, |(since, _)| *since);
+        *failing = Some((since, error.to_string()));
+    }
+
+    fn failing(&self) -> std::sync::MutexGuard<'_, Option<(Instant, String)>> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The check `listener`.
+    pub(crate) fn outcome(&self, now: Instant) -> Outcome {
+        let silence = self.pulse.silence(now);
+        let result = if silence > LISTENER_BOUND {
+            let seconds = silence.as_secs();
+            Err(format!(
+                "the listener has not come round for {seconds} seconds"
+            ))
+        } else {
+            match &*self.failing() {
+                Some((since, error)) if now.saturating_duration_since(*since) > LISTENER_BOUND => {
+                    Err(format!("the listener cannot accept connections: {error}"))
+                }
+                _ => Ok(()),
+            }
+        };
+        Outcome::new("listener", result.map_err(Unhealthy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_that_stops_is_noticed() {
+        let accepting = Accepting::new();
+        let now = Instant::now();
+        let failure = |seconds| {
+            let outcome = accepting.outcome(now + Duration::from_secs(seconds));
+            outcome.result.err().map(|reason| reason.0)
+        };
+        assert_eq!(failure(20), None);
+        let stalled = failure(40).unwrap();
+        assert!(stalled.contains("has not come round"), "{stalled}");
+        accepting.failed(&std::io::Error::from_raw_os_error(24));
+        accepting.pulse.beat(now + Duration::from_secs(40));
+        assert!(failure(20).is_none(), "it may be over soon");
+        let full = failure(40).unwrap();
+        assert!(full.contains("Too many open files"), "{full}");
+        accepting.accepted();
+        assert_eq!(failure(40), None);
+    }
+
+    #[test]
+    fn sources_can_be_added_and_choose_their_endpoints() {
+        let health = Health::default();
+        health.add(|endpoint| match endpoint {
+            Endpoint::Livez => Vec::new(),
+            _ => vec![Outcome::new("quota", Err(Unhealthy::new("full")))],
+        });
+        let ask = |endpoint, check| {
+            let answer = health.answer(&Question {
+                endpoint,
+                check,
+                verbose: true,
+                excluded: &[],
+                trusted: true,
+            });
+            answer.map(|answer| (answer.code, answer.text))
+        };
+        let passed = "[+]ping ok\nlivez check passed\n".to_owned();
+        assert_eq!(ask(Endpoint::Livez, ""), Some((200, passed)));
+        let failed = "[+]ping ok\n[-]quota failed: reason withheld\nreadyz check failed\n";
+        assert_eq!(ask(Endpoint::Readyz, ""), Some((500, failed.to_owned())));
+        let reason = "internal server error: full\n".to_owned();
+        assert_eq!(ask(Endpoint::Readyz, "quota"), Some((500, reason)));
+        assert_eq!(ask(Endpoint::Livez, "quota"), None);
+    }
+}

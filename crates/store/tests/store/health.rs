@@ -1,0 +1,49 @@
+//! What a store says of its writer: it works, its disk takes nothing, it has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kennel_store::{Opened, Options, Seal, SealError, Store, WriteError, WriterHealth};
+use tempfile::TempDir;
+
+use crate::common::{create, open_with, options};
+
+/// Panics, in the writer's thread, when it is to write one key.
+#[derive(Debug)]
+struct Trap;
+
+impl Seal for Trap {
+    fn name(&self) -> &str {
+        ""
+    }
+
+    fn seal(&self, key: &str, _: &[u8]) -> Option<Vec<u8>> {
+        assert_ne!(key, "/a/trap", "on purpose");
+        None
+    }
+
+    fn open(&self, _: &str, stored: Bytes) -> Result<Opened, SealError> {
+        Ok(Opened {
+            value: stored,
+            is_current: true,
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_writer_that_panics_is_noticed() {
+    let dir = TempDir::new().unwrap();
+    let store = open_with(Options {
+        seal: Some(Arc::new(Trap)),
+        ..options(dir.path())
+    });
+    create(&store, "/a/1", "one").await.unwrap();
+    assert_eq!(store.health(), WriterHealth::Well);
+    let ended = tokio::time::timeout(Duration::from_millis(10), store.writer_ended());
+    assert!(ended.await.is_err(), "it runs");
+    let refused = create(&store, "/a/trap", "x").await;
+    assert!(matches!(refused, Err(WriteError::Closed)), "{refused:?}");
+    store.writer_ended().await;
+    assert_eq!(store.health(), WriterHealth::Ended);
+}
