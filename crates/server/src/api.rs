@@ -33,6 +33,8 @@ pub struct Settings {
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
     pub agents: AgentClient,
+    /// What is exempt from Pod Security admission.
+    pub pod_security: crate::admit::pod_security::Exemptions,
 }
 
 /// The API.
@@ -46,6 +48,8 @@ pub struct Api {
     pub(crate) authorizer: Authorizer,
     /// Serialises the writes of services, whose cluster IPs and node ports must be unique.
     pub(crate) services: tokio::sync::Mutex<()>,
+    /// What writes under way use of resource quotas.
+    pub(crate) quotas: crate::admit::quota::Ledger,
 }
 
 impl Api {
@@ -67,6 +71,7 @@ impl Api {
             fairness: Arc::default(),
             authenticator,
             services: tokio::sync::Mutex::default(),
+            quotas: crate::admit::quota::Ledger::default(),
         })
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kennel_store::{OpenError, Options, SqliteStore, Store};
 
+use crate::admit::pod_security::Exemptions;
 use crate::admit::service::Cidr;
 use crate::agent_client::AgentClient;
 use crate::api::{Api, Settings};
@@ -34,6 +35,18 @@ impl Backend {
         service_cidr: Cidr,
         audit: &audit::Options,
     ) -> Result<Self, StartError> {
+        let exemptions = Exemptions::default();
+        Self::open_exempting(options, address, service_cidr, audit, exemptions).await
+    }
+
+    /// The same with exemptions from Pod Security admission.
+    pub async fn open_exempting(
+        options: Options,
+        address: SocketAddr,
+        service_cidr: Cidr,
+        audit: &audit::Options,
+        pod_security: Exemptions,
+    ) -> Result<Self, StartError> {
         let pki = Pki::open(&options.dir, &[], &[], keys::DAYS_DEFAULT)?;
         let store = open_store(options)?;
         let settings = Settings {
@@ -43,6 +56,7 @@ impl Backend {
             service_cidr,
             audit: Arc::new(Audit::open(audit)?),
             event_ttl: expire::TTL_DEFAULT,
+            pod_security,
         };
         let credentials = Credentials {
             keys: pki.tokens,

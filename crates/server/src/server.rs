@@ -10,6 +10,7 @@ use kennel_store::{OpenError, Options};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::admit::pod_security::Exemptions;
 use crate::admit::service::Cidr;
 use crate::agent_client::AgentClient;
 use crate::api::{Api, Settings};
@@ -41,6 +42,8 @@ pub struct Config {
     pub audit: audit::Options,
     /// A file of keys that secrets are encrypted with at rest.
     pub encryption_key_file: Option<PathBuf>,
+    /// What is exempt from Pod Security admission.
+    pub pod_security: Exemptions,
 }
 
 /// Why a server could not start.
@@ -122,6 +125,7 @@ impl Server {
             audit: Arc::new(Audit::open(&config.audit)?),
             event_ttl: config.event_ttl,
             agents,
+            pod_security: config.pod_security,
         };
         let credentials = Credentials {
             keys: pki.tokens,

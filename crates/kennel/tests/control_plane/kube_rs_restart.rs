@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kennel_server::admit::pod_security::Exemptions;
 use kennel_server::audit::Options;
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};
@@ -65,6 +66,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         timeouts: Timeouts::default(),
         audit: Options::off(),
         encryption_key_file: None,
+        pod_security: Exemptions::default(),
     };
     Server::start(config).await.expect("the server starts")
 }

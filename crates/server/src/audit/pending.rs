@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use jiff::Timestamp;
 
+use super::annotations::Annotations;
 use super::queue::Queue;
 use super::response::{self, Subject};
 use crate::request::{Caller, User};
@@ -36,6 +37,8 @@ pub(super) struct Event {
     pub(super) code: u16,
     /// What the response says about the object.
     pub(super) subject: Subject,
+    /// What admission says about the request.
+    pub(super) annotations: Annotations,
 }
 
 /// The event of a request. It is queued on drop, even if there was no response (the client closed the
@@ -63,6 +66,7 @@ impl PendingEvent {
             answered: now,
             code: CLIENT_CLOSED_REQUEST,
             subject: Subject::default(),
+            annotations: Annotations::default(),
         };
         Self(Some((queue, Box::new(event))))
     }
@@ -100,6 +104,8 @@ impl PendingEvent {
         if let Some((_, event)) = &mut self.0 {
             event.code = response.status().as_u16();
             event.subject = response::subject(&event.method, event.code, response.body());
+            let annotations = response.extensions_mut().remove();
+            event.annotations = annotations.unwrap_or_default();
             response.headers_mut().insert(AUDIT_ID, event.id.clone());
         }
     }
