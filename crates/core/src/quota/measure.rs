@@ -235,10 +235,8 @@ impl Measured {
         let asked = storage(&claim["spec"]["resources"]["requests"]);
         let allocated = storage(&claim["status"]["allocatedResources"]);
         let storage = asked.map(|asked| asked.max(allocated.unwrap_or_default()));
-        let storage = storage.map(|storage| match storage.is_whole() {
-            true => storage,
-            false => Quantity::from_units(storage.value(), storage.format()),
-        });
+        // Whole bytes: `value` rounds up.
+        let storage = storage.map(|one| Quantity::from_units(one.value(), one.format()));
         let beta = &claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
         let class = beta.as_str().or(claim["spec"]["storageClassName"].as_str());
         let mut own = Amounts::from([("persistentvolumeclaims".to_owned(), one())]);
