@@ -49,8 +49,11 @@ fn map_names(facts: &Facts) -> Result<BTreeSet<&str>> {
         for field in list(&ty["fields"])? {
             let names = if field.get("map").is_some() {
                 &mut maps
-            } else {
+            } else if field.get("list").is_none() {
                 &mut others
+            } else {
+                // An object of this name is a map: the list is none.
+                continue;
             };
             names.insert(text(&field["name"])?);
         }

@@ -14,6 +14,12 @@
 //!
 //!   pod, runtime state · time passes ─▶ pod ─▶ start, kill, status
 //!
+//!   pod, labels of its namespace ─▶ pod_security ─▶ what it violates
+//!
+//!   object, quotas, what they count ─▶ quota ─▶ fits, or why not
+//!
+//!   pods, a disruption budget ─▶ disruption ─▶ how many may be evicted
+//!
 //!   certificate request ─▶ certificates ─▶ approve, sign, deny
 //!
 //!   metrics ─▶ metric ─▶ the text of /metrics
@@ -28,6 +34,7 @@ pub mod affinity;
 pub mod backoff;
 pub mod certificates;
 pub mod daemonset;
+pub mod disruption;
 pub mod duration;
 pub mod endpoints;
 pub mod garbage;
@@ -35,12 +42,15 @@ pub mod health;
 mod ids;
 pub mod int_or_percent;
 pub mod lifecycle;
+pub mod limit_range;
 pub mod metric;
 pub mod names;
 pub mod natural;
 pub mod pod;
+pub mod pod_security;
 pub mod procfs;
 pub mod quantity;
+pub mod quota;
 pub mod rollout;
 pub mod schedule;
 pub mod selector;

@@ -374,6 +374,9 @@ pub(crate) struct ServerArgs {
     #[command(flatten)]
     pub(crate) audit: AuditArgs,
 
+    #[command(flatten)]
+    pub(crate) pod_security: PodSecurityArgs,
+
     /// CSV file of static tokens: token,user,uid,"group1,group2"
     #[arg(long, env = "KENNEL_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -398,6 +401,33 @@ pub(crate) struct ServerArgs {
     /// Upper bound of all timeouts for clients; for tests
     #[arg(long = "patience-seconds", hide = true, value_name = "SECONDS")]
     pub(crate) client_timeout: Option<u64>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct PodSecurityArgs {
+    /// Namespaces that are exempt from Pod Security admission, comma-separated
+    #[arg(
+        long = "pod-security-exempt-namespaces",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(crate) namespaces: Vec<String>,
+
+    /// Users whose pods are exempt from Pod Security admission, comma-separated
+    #[arg(
+        long = "pod-security-exempt-users",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(crate) users: Vec<String>,
+
+    /// Runtime classes whose pods are exempt from Pod Security admission, comma-separated
+    #[arg(
+        long = "pod-security-exempt-runtime-classes",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(crate) runtime_classes: Vec<String>,
 }
 
 #[derive(Clone, Debug, ClapArgs)]

@@ -8,6 +8,7 @@ use clap::{Args as _, FromArgMatches as _};
 use kennel_agent::args::{NodeArgs, RuntimeKind, Taint, Thresholds};
 use kennel_control::control_plane_role::ROLE;
 use kennel_node::pressure::thresholds;
+use kennel_server::admit::pod_security::Exemptions;
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};
 use kennel_server::{audit, expire, pki, quota};
@@ -159,6 +160,7 @@ fn server_config(plan: &Plan, network: Option<&Network>) -> anyhow::Result<Confi
         storage_quota: quota::QUOTA_DEFAULT,
         backups: None,
         clock: kennel_server::pki::Clock::default(),
+        pod_security: Exemptions::default(),
         data_dir: plan.data.clone(),
     })
 }

@@ -38,6 +38,8 @@ pub struct Settings {
     pub event_ttl: Duration,
     pub storage_quota: Arc<StorageQuota>,
     pub backups: Arc<backup::Status>,
+    /// What is exempt from Pod Security admission.
+    pub pod_security: crate::admit::pod_security::Exemptions,
 }
 
 /// The API.
@@ -52,6 +54,8 @@ pub struct Api {
     pub(crate) authorizer: Authorizer,
     /// Serialises the writes of services, whose cluster IPs and node ports must be unique.
     pub(crate) services: tokio::sync::Mutex<()>,
+    /// What writes under way use of resource quotas.
+    pub(crate) quotas: crate::admit::quota::Ledger,
 }
 
 impl Api {
@@ -76,6 +80,7 @@ impl Api {
             fairness: Arc::default(),
             authenticator,
             services: tokio::sync::Mutex::default(),
+            quotas: crate::admit::quota::Ledger::default(),
         })
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kennel_store::{Options, SqliteStore, Store};
 
+use crate::admit::pod_security::Exemptions;
 use crate::admit::service::Cidr;
 use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
@@ -35,6 +36,18 @@ impl Backend {
         service_cidr: Cidr,
         audit: &audit::Options,
     ) -> Result<Self, StartError> {
+        let exemptions = Exemptions::default();
+        Self::open_exempting(options, address, service_cidr, audit, exemptions).await
+    }
+
+    /// The same with exemptions from Pod Security admission.
+    pub async fn open_exempting(
+        options: Options,
+        address: SocketAddr,
+        service_cidr: Cidr,
+        audit: &audit::Options,
+        pod_security: Exemptions,
+    ) -> Result<Self, StartError> {
         let certificates = pki::Options {
             dir: options.dir.join(crate::data_dir::PKI),
             names: Vec::new(),
@@ -52,6 +65,7 @@ impl Backend {
             event_ttl: expire::TTL_DEFAULT,
             storage_quota: Arc::new(StorageQuota::new(quota::QUOTA_DEFAULT)),
             backups: Arc::default(),
+            pod_security,
         };
         let credentials = Credentials {
             certificates,

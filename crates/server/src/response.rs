@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use serde_json::Value;
 
+use crate::audit::Annotations;
 use crate::status::ApiError;
 
 /// The body of an answer.
@@ -74,6 +75,8 @@ pub struct Reply {
     pub content_type: &'static str,
     /// The texts of `Warning` headers.
     pub warnings: Vec<String>,
+    /// The annotations of the audit event.
+    pub(crate) audit: Annotations,
     /// Other headers.
     pub headers: Vec<(header::HeaderName, HeaderValue)>,
 }
@@ -85,6 +88,7 @@ impl Reply {
             body: Body::from(bytes.into()),
             content_type: "application/json",
             warnings: Vec::new(),
+            audit: Annotations::default(),
             headers: Vec::new(),
         }
     }
@@ -146,6 +150,9 @@ impl Reply {
         for (name, value) in self.headers {
             headers.insert(name, value);
         }
+        if !self.audit.is_empty() {
+            response.extensions_mut().insert(self.audit);
+        }
         response
     }
 }
@@ -153,6 +160,7 @@ impl Reply {
 impl From<&ApiError> for Reply {
     fn from(error: &ApiError) -> Self {
         let mut reply = Self::value(error.code, &error.to_value());
+        reply.audit = error.audit.clone();
         if let Some(seconds) = error.retry_after_seconds {
             reply
                 .headers

@@ -10,6 +10,7 @@ use kennel_store::{OpenError, Options};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::admit::pod_security::Exemptions;
 use crate::admit::service::Cidr;
 use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
@@ -49,6 +50,8 @@ pub struct Config {
     pub backups: Option<backup::Schedule>,
     /// Tells when certificates must be renewed.
     pub clock: Clock,
+    /// What is exempt from Pod Security admission.
+    pub pod_security: Exemptions,
 }
 
 /// Why a server could not start.
@@ -129,6 +132,7 @@ impl Server {
             event_ttl: config.event_ttl,
             storage_quota: Arc::new(StorageQuota::new(config.storage_quota)),
             backups: Arc::default(),
+            pod_security: config.pod_security,
         };
         let credentials = Credentials {
             certificates: Arc::clone(&certificates),
@@ -274,6 +278,7 @@ mod tests {
             storage_quota: crate::quota::QUOTA_DEFAULT,
             backups: None,
             clock: Clock::default(),
+            pod_security: Exemptions::default(),
         };
         Server::start(config).await.unwrap()
     }

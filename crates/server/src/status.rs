@@ -5,6 +5,7 @@ pub mod reasons;
 use kennel_types::{Reason, Verb};
 use serde_json::{Map, Value, json};
 
+use crate::audit::Annotations;
 use crate::field::FieldError;
 use crate::registry::{EmptyCollection, Resource, qualified};
 
@@ -21,6 +22,8 @@ pub struct ApiError {
     pub retry_after_seconds: Option<u32>,
     /// `metadata.continue`: the token to continue an expired list with.
     pub continue_token: Option<String>,
+    /// The annotations of the audit event.
+    pub(crate) audit: Annotations,
 }
 
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;
@@ -38,6 +41,7 @@ impl ApiError {
             details: Value::Null,
             retry_after_seconds: None,
             continue_token: None,
+            audit: Annotations::default(),
         }
     }
 
@@ -216,6 +220,17 @@ impl ApiError {
         error
     }
 
+    /// 429: a disruption budget does not allow an eviction. Without seconds, the client decides when to retry.
+    pub fn budget_violated(message: &str, why: &str, seconds: u32) -> Self {
+        let mut error = Self::new(429, Reason::TooManyRequests, message);
+        error.details = json!({"causes": [{"reason": "DisruptionBudget", "message": why}]});
+        if seconds > 0 {
+            error.details["retryAfterSeconds"] = seconds.into();
+            error.retry_after_seconds = Some(seconds);
+        }
+        error
+    }
+
     /// 500.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let details = json!({"causes": [{"message": message.to_string()}]});
@@ -275,6 +290,12 @@ impl ApiError {
     /// 507: the storage quota. Without `Retry-After`, because waiting does not help.
     pub fn insufficient_storage(message: impl Into<String>) -> Self {
         Self::new(507, Reason::InsufficientStorage, message)
+    }
+
+    #[must_use]
+    pub(crate) fn with_audit(mut self, audit: Annotations) -> Self {
+        self.audit = audit;
+        self
     }
 
     /// Adds one cause to the details.

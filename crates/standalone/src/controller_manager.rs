@@ -15,8 +15,8 @@ use kennel_control::certificates::{self, Authority};
 use kennel_control::daemonset::CheckSettings;
 use kennel_control::nodes::lifecycle;
 use kennel_control::{
-    control_plane_role, daemonset, endpoints, garbage_collector, namespaces, nodes, podgc,
-    scheduler, token_cleaner,
+    control_plane_role, daemonset, disruption, endpoints, garbage_collector, namespaces, nodes,
+    podgc, resource_quota, scheduler, token_cleaner,
 };
 use kennel_server::api::Api;
 use kennel_server::server::Server;
@@ -46,6 +46,7 @@ pub fn start(
     services(supervisor, selection, &server.api);
     node_health(supervisor, selection, settings.lifecycle, &server.api);
     cleanup(supervisor, selection, &server.api);
+    policies(supervisor, selection, &server.api);
     certificates(supervisor, selection, server)?;
     show_metrics(supervisor, metrics, &server.api);
     Ok(())
@@ -159,6 +160,22 @@ fn cleanup(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
         let client = clients::controller(api, "token-cleaner");
         supervisor.start("token cleaner", move |_, stop| {
             token_cleaner::run(client.clone(), stop)
+        });
+    }
+}
+
+/// The controllers that keep the status of what the server enforces.
+fn policies(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
+    if selection.runs(selection::DISRUPTION) {
+        let client = clients::controller(api, "disruption-controller");
+        supervisor.start("disruption controller", move |_, stop| {
+            disruption::run(client.clone(), stop)
+        });
+    }
+    if selection.runs(selection::RESOURCE_QUOTA) {
+        let client = clients::controller(api, "resourcequota-controller");
+        supervisor.start("resource quota controller", move |_, stop| {
+            resource_quota::run(client.clone(), stop)
         });
     }
 }

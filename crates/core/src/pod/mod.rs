@@ -20,6 +20,7 @@ pub mod plan;
 pub mod probe;
 pub mod qos;
 pub mod references;
+pub mod resources;
 pub mod status;
 pub mod tracker;
 

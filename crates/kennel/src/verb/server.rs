@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kennel_agent::new_files::NewFiles;
 use kennel_agent::node::absolute;
+use kennel_server::admit::pod_security::Exemptions;
 use kennel_server::audit::{Options as AuditOptions, Target};
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, LOCK_FILE};
@@ -54,6 +55,11 @@ pub(super) fn config(args: ServerArgs) -> Config {
         event_ttl: Duration::from_secs(args.event_ttl),
         storage_quota: args.storage_quota,
         backups: args.backups.schedule(),
+        pod_security: Exemptions {
+            namespaces: args.pod_security.namespaces,
+            users: args.pod_security.users,
+            runtime_classes: args.pod_security.runtime_classes,
+        },
         timeouts: client_timeout.map_or_else(Timeouts::default, Timeouts::at_most),
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kennel_server::admit::pod_security::Exemptions;
 use kennel_server::audit::Options;
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};
@@ -68,6 +69,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,
         backups: None,
         clock: kennel_server::pki::Clock::default(),
+        pod_security: Exemptions::default(),
     };
     Server::start(config).await.expect("the server starts")
 }

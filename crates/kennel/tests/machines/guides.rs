@@ -94,6 +94,7 @@ pages!(
     existing_cluster: "docs/guides/existing-cluster.md",
     find_out_why: "docs/guides/find-out-why.md",
     join: "docs/guides/join.md",
+    limit_a_namespace: "docs/guides/limit-a-namespace.md",
     dns: "docs/guides/dns.md",
     readme: "README.md",
     roll_back: "docs/guides/roll-back.md",

@@ -6,11 +6,14 @@
 //! Each registry row names the [`Admission`] of its resource.
 
 pub(crate) mod escalation;
+pub(crate) mod limit_range;
 pub(crate) mod namespace;
 pub(crate) mod node;
 pub(crate) mod node_restriction;
 pub mod pod;
+pub mod pod_security;
 pub(crate) mod priority;
+pub(crate) mod quota;
 pub mod service;
 pub(crate) mod signing;
 
@@ -18,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::api::Api;
+use crate::audit::Annotations;
 use crate::object::{self, Stored};
 use crate::registry::{self, Part, Resource};
 use crate::request::User;
@@ -30,6 +34,23 @@ pub(crate) struct Write<'a> {
     pub(crate) user: &'a User,
     pub(crate) row: &'static Resource,
     pub(crate) namespace: Option<&'a str>,
+}
+
+/// What the response and the audit log say about an accepted write.
+#[derive(Default)]
+pub(crate) struct Notes {
+    /// The texts of `Warning` headers.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) audit: Annotations,
+}
+
+impl From<Vec<String>> for Notes {
+    fn from(warnings: Vec<String>) -> Self {
+        Self {
+            warnings,
+            ..Self::default()
+        }
+    }
 }
 
 /// The admission of one resource. The defaults admit everything.
@@ -49,8 +70,15 @@ pub(crate) trait Admission: Sync {
         Ok(())
     }
 
-    /// Checks a valid new version of an object or of one of its parts.
-    fn update_valid(&self, _: Write<'_>, _: Part, _new: &Value, _old: &Value) -> Result<()> {
+    /// Checks a valid object, or a valid new version of one of its parts. `old` is absent on create.
+    fn validate(
+        &self,
+        _: Write<'_>,
+        _: Part,
+        _new: &Value,
+        _old: Option<&Value>,
+        _: &mut Notes,
+    ) -> Result<()> {
         Ok(())
     }
 

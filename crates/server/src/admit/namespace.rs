@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Admission;
+use super::{Admission, Notes, Write, pod_security};
 use crate::api::Api;
 use crate::object::Stored;
-use crate::registry::{self, Resource};
+use crate::registry::{self, Part, Resource};
 use crate::status::{ApiError, Result};
 
 /// Namespaces that no user may delete.
@@ -31,6 +31,20 @@ pub(super) fn check_open(api: &Api, row: &Resource, namespace: &str, tree: &Valu
 pub(crate) struct NamespaceAdmission;
 
 impl Admission for NamespaceAdmission {
+    fn validate(
+        &self,
+        write: Write<'_>,
+        part: Part,
+        new: &Value,
+        old: Option<&Value>,
+        notes: &mut Notes,
+    ) -> Result<()> {
+        if part != Part::Main {
+            return Ok(());
+        }
+        pod_security::check_namespace(write, new, old, notes)
+    }
+
     fn delete(&self, row: &'static Resource, stored: &Stored) -> Result<()> {
         let name = &*stored.head.name;
         if IMMORTAL.contains(&name) {

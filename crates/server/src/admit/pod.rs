@@ -1,15 +1,16 @@
 //! Admission of pods: sets the priority, the service account with its token, the overhead of the runtime
-//! class, and the default tolerations of not-ready and unreachable nodes.
+//! class, and the default tolerations of not-ready and unreachable nodes; applies limit ranges, and
+//! refuses what Pod Security forbids.
 
 use kennel_types::pod::MIRROR_ANNOTATION;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Admission, Write, append, lookup, read};
+use super::{Admission, Notes, Write, append, limit_range, lookup, pod_security, read};
 use crate::api::Api;
 use crate::names;
 use crate::object::Stored;
-use crate::registry::{self, Resource};
+use crate::registry::{self, Part, Resource};
 use crate::status::{ApiError, Result};
 use crate::tree::{list, list_mut, opt_flag, text};
 
@@ -25,12 +26,27 @@ pub(crate) struct PodAdmission;
 
 impl Admission for PodAdmission {
     fn create(&self, write: Write<'_>, pod: &mut Value) -> Result<()> {
+        limit_range::set_defaults(write, pod);
         admit(
             write.api,
             write.row,
             write.namespace.unwrap_or_default(),
             pod,
         )
+    }
+
+    fn validate(
+        &self,
+        write: Write<'_>,
+        part: Part,
+        new: &Value,
+        old: Option<&Value>,
+        notes: &mut Notes,
+    ) -> Result<()> {
+        if old.is_none() {
+            limit_range::check_pod(write, new)?;
+        }
+        pod_security::check_pod(write, part, new, old, notes)
     }
 }
 

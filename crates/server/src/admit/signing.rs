@@ -5,7 +5,7 @@
 use kennel_types::Verb;
 use serde_json::{Value, json};
 
-use super::{Admission, Write};
+use super::{Admission, Notes, Write};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds::csr;
 use crate::registry::{Part, Resource};
@@ -25,7 +25,15 @@ impl Admission for SigningAdmission {
         check_subject(write.row, request)
     }
 
-    fn update_valid(&self, write: Write<'_>, part: Part, new: &Value, old: &Value) -> Result<()> {
+    fn validate(
+        &self,
+        write: Write<'_>,
+        part: Part,
+        new: &Value,
+        old: Option<&Value>,
+        _: &mut Notes,
+    ) -> Result<()> {
+        let Some(old) = old else { return Ok(()) };
         let changed = |path: &str| !same(at(new, path), at(old, path));
         let verb = match part {
             Part::Approval => Verb::Approve,

@@ -98,7 +98,7 @@ struct Empty {}
 pub(super) fn write(out: &mut Vec<u8>, event: &Event) {
     let (route, path) = (path::parse(event.uri.path()), event.uri.path());
     let asked = asked(event, route.as_ref(), path);
-    let mut annotations = BTreeMap::new();
+    let mut annotations: BTreeMap<_, _> = event.annotations.entries().collect();
     if let Some((allowed, why)) = &event.allowed {
         let decision = if *allowed { "allow" } else { "forbid" };
         annotations.insert("authorization.k8s.io/decision", decision.to_owned());

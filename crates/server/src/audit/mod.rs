@@ -9,8 +9,10 @@
 //! A request pays for a few clones and a push; the writer thread does the rest. Requests never wait
 //! for the log and never fail because of it: the queue is bounded, events that cannot be written are
 //! counted, and the log reports the count as soon as it can be written again. It never contains
-//! bodies, nor the messages of errors, which may quote them.
+//! bodies, nor the messages of errors, which may quote them; the annotations of Pod Security admission name
+//! containers and volumes.
 
+mod annotations;
 mod file;
 mod line;
 mod noise;
@@ -26,6 +28,7 @@ use std::time::Duration;
 use http::{Method, Request};
 use tokio::sync::oneshot;
 
+pub(crate) use annotations::Annotations;
 pub use file::OpenError;
 pub use options::{Bytes, DEFAULT_MAX_FILES, DEFAULT_MAX_SIZE, Options, Target};
 pub(crate) use pending::PendingEvent;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use jiff::Timestamp;
 
+use super::annotations::Annotations;
 use super::queue::Queue;
 use super::response::{self, Subject};
 use crate::request::{Caller, User};
@@ -38,6 +39,8 @@ pub(super) struct Event {
     pub(super) is_stream: bool,
     /// What the response says about the object.
     pub(super) subject: Subject,
+    /// What admission says about the request.
+    pub(super) annotations: Annotations,
 }
 
 impl Event {
@@ -73,6 +76,7 @@ impl PendingEvent {
             code: CLIENT_CLOSED_REQUEST,
             is_stream: false,
             subject: Subject::default(),
+            annotations: Annotations::default(),
         };
         Self(Some((queue, Box::new(event))))
     }
@@ -111,6 +115,8 @@ impl PendingEvent {
             event.code = response.status().as_u16();
             event.is_stream = event.code == 101 || matches!(response.body(), Body::Stream(_));
             event.subject = response::subject(&event.method, event.code, response.body());
+            let annotations = response.extensions_mut().remove();
+            event.annotations = annotations.unwrap_or_default();
             response.headers_mut().insert(AUDIT_ID, event.id.clone());
         }
     }

@@ -138,6 +138,7 @@ mod tests {
             "configmaps",
             "endpoints",
             "events",
+            "limitranges",
             "namespaces",
             "namespaces/finalize",
             "namespaces/status",
@@ -157,6 +158,8 @@ mod tests {
             "pods/portforward",
             "pods/proxy",
             "pods/status",
+            "resourcequotas",
+            "resourcequotas/status",
             "secrets",
             "serviceaccounts",
             "serviceaccounts/token",
@@ -199,7 +202,6 @@ mod tests {
                 );
             }
         }
-        assert_eq!(api_resources("policy", "v1"), None);
         assert_eq!(api_resources("resource.k8s.io", "v1"), None);
         assert_eq!(api_resources("apps", "v1beta1"), None);
     }

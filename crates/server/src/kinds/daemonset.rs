@@ -3,7 +3,7 @@
 //! The server owns the template generation, an annotation that users can neither change nor remove.
 
 mod prepare;
-mod strategy;
+pub(in crate::kinds) mod strategy;
 
 #[cfg(test)]
 mod tests;

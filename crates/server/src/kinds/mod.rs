@@ -15,14 +15,18 @@ pub mod endpoints;
 pub mod endpointslice;
 pub mod event;
 pub mod lease;
+pub mod limitrange;
 pub mod meta;
 pub mod namespace;
+pub mod networkpolicy;
 pub mod node;
 pub mod persistentvolume;
 pub mod persistentvolumeclaim;
 pub mod pod;
+pub mod poddisruptionbudget;
 pub mod priorityclass;
 pub mod rbac;
+pub mod resourcequota;
 mod rollout_policy;
 pub mod runtimeclass;
 pub mod secret;
@@ -30,6 +34,7 @@ pub mod selector;
 pub mod service;
 pub mod serviceaccount;
 pub mod show;
+pub mod storageclass;
 #[cfg(test)]
 pub(crate) mod testing;
 

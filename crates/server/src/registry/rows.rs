@@ -307,8 +307,30 @@ pub static RESOURCES: &[Resource] = &[
         schema: "core.v1.PersistentVolumeClaim",
         delete_returns_object: true,
         strategy: &kinds::persistentvolumeclaim::PersistentVolumeClaim,
+        admission: &admit::limit_range::ClaimAdmission,
         node_restriction: &node_restriction::ClaimRule,
         printer: &printers::PERSISTENT_VOLUME_CLAIM,
+        ..DEFAULTS
+    },
+    Resource {
+        plural: "resourcequotas",
+        kind: "ResourceQuota",
+        short_names: &["quota"],
+        subresources: &[status("ResourceQuota")],
+        schema: "core.v1.ResourceQuota",
+        delete_returns_object: true,
+        strategy: &kinds::resourcequota::ResourceQuota,
+        printer: &printers::RESOURCE_QUOTA,
+        ..DEFAULTS
+    },
+    Resource {
+        plural: "limitranges",
+        kind: "LimitRange",
+        short_names: &["limits"],
+        schema: "core.v1.LimitRange",
+        create_on_update: true,
+        strategy: &kinds::limitrange::LimitRange,
+        printer: &printers::LIMIT_RANGE,
         ..DEFAULTS
     },
     Resource {
@@ -320,6 +342,7 @@ pub static RESOURCES: &[Resource] = &[
         subresources: &[status("DaemonSet")],
         schema: "apps.v1.DaemonSet",
         strategy: &kinds::daemonset::DaemonSet,
+        admission: &admit::pod_security::TemplateAdmission,
         printer: &printers::DAEMON_SET,
         ..DEFAULTS
     },
@@ -395,6 +418,28 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
+        group: "networking.k8s.io",
+        plural: "networkpolicies",
+        kind: "NetworkPolicy",
+        short_names: &["netpol"],
+        schema: "networking.v1.NetworkPolicy",
+        strategy: &kinds::networkpolicy::NetworkPolicy,
+        printer: &printers::NETWORK_POLICY,
+        ..DEFAULTS
+    },
+    Resource {
+        group: "policy",
+        plural: "poddisruptionbudgets",
+        kind: "PodDisruptionBudget",
+        short_names: &["pdb"],
+        subresources: &[status("PodDisruptionBudget")],
+        schema: "policy.v1.PodDisruptionBudget",
+        unconditional_update: false,
+        strategy: &kinds::poddisruptionbudget::PodDisruptionBudget,
+        printer: &printers::DISRUPTION_BUDGET,
+        ..DEFAULTS
+    },
+    Resource {
         group: "rbac.authorization.k8s.io",
         plural: "roles",
         kind: "Role",
@@ -454,6 +499,18 @@ pub static RESOURCES: &[Resource] = &[
         unconditional_update: false,
         strategy: &kinds::runtimeclass::RuntimeClass,
         printer: &printers::RUNTIME_CLASS,
+        ..DEFAULTS
+    },
+    Resource {
+        group: "storage.k8s.io",
+        plural: "storageclasses",
+        kind: "StorageClass",
+        short_names: &["sc"],
+        scope: Scope::Cluster,
+        schema: "storage.v1.StorageClass",
+        delete_returns_object: true,
+        strategy: &kinds::storageclass::StorageClass,
+        printer: &printers::STORAGE_CLASS,
         ..DEFAULTS
     },
     Resource {
@@ -543,23 +600,9 @@ pub static EMPTY: &[EmptyCollection] = &[
         "ReplicationController",
         columns::REPLICAS,
     ),
-    empty("", "resourcequotas", "ResourceQuota", columns::QUOTA),
-    empty("", "limitranges", "LimitRange", columns::OTHER),
     empty("apps", "replicasets", "ReplicaSet", columns::REPLICAS),
     empty("apps", "statefulsets", "StatefulSet", columns::STATEFUL_SET),
     empty("apps", "deployments", "Deployment", columns::DEPLOYMENT),
-    empty(
-        "policy",
-        "poddisruptionbudgets",
-        "PodDisruptionBudget",
-        columns::DISRUPTION_BUDGET,
-    ),
-    empty_cluster(
-        "storage.k8s.io",
-        "storageclasses",
-        "StorageClass",
-        columns::STORAGE_CLASS,
-    ),
     empty_cluster(
         "storage.k8s.io",
         "volumeattachments",

@@ -887,6 +887,26 @@ CORE_V1_LIFECYCLE_HANDLER = ty("core.v1.LifecycleHandler", &[
     f("tcpSocket", 3, Kind::Object(&CORE_V1_TCPSOCKET_ACTION)),
 ]);
 
+CORE_V1_LIMIT_RANGE = ty("core.v1.LimitRange", &[
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("spec", 2, Kind::Object(&CORE_V1_LIMIT_RANGE_SPEC)),
+]).kind();
+
+CORE_V1_LIMIT_RANGE_ITEM = ty("core.v1.LimitRangeItem", &[
+    f("default", 4, Kind::Quantity).map(),
+    f("defaultRequest", 5, Kind::Quantity).map(),
+    f("max", 2, Kind::Quantity).map(),
+    f("maxLimitRequestRatio", 6, Kind::Quantity).map(),
+    f("min", 3, Kind::Quantity).map(),
+    f("type", 1, Kind::String).required().go("v1.LimitType"),
+]);
+
+CORE_V1_LIMIT_RANGE_SPEC = ty("core.v1.LimitRangeSpec", &[
+    f("limits", 1, Kind::Object(&CORE_V1_LIMIT_RANGE_ITEM)).list().required().list_type(ListType::Atomic, &[]),
+]);
+
 CORE_V1_LINUX_CONTAINER_USER = ty("core.v1.LinuxContainerUser", &[
     f("gid", 2, Kind::Int64).required(),
     f("supplementalGroups", 3, Kind::Int64).list().list_type(ListType::Atomic, &[]),
@@ -1531,6 +1551,25 @@ CORE_V1_RESOURCE_HEALTH = ty("core.v1.ResourceHealth", &[
     f("resourceID", 1, Kind::String).required(),
 ]);
 
+CORE_V1_RESOURCE_QUOTA = ty("core.v1.ResourceQuota", &[
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("spec", 2, Kind::Object(&CORE_V1_RESOURCE_QUOTA_SPEC)),
+    f("status", 3, Kind::Object(&CORE_V1_RESOURCE_QUOTA_STATUS)),
+]).kind();
+
+CORE_V1_RESOURCE_QUOTA_SPEC = ty("core.v1.ResourceQuotaSpec", &[
+    f("hard", 1, Kind::Quantity).map(),
+    f("scopeSelector", 3, Kind::Object(&CORE_V1_SCOPE_SELECTOR)),
+    f("scopes", 2, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.ResourceQuotaScope"),
+]);
+
+CORE_V1_RESOURCE_QUOTA_STATUS = ty("core.v1.ResourceQuotaStatus", &[
+    f("hard", 1, Kind::Quantity).map(),
+    f("used", 2, Kind::Quantity).map(),
+]);
+
 CORE_V1_RESOURCE_REQUIREMENTS = ty("core.v1.ResourceRequirements", &[
     f("claims", 3, Kind::Object(&CORE_V1_RESOURCE_CLAIM)).list().list_type(ListType::Map, &["name"]),
     f("limits", 1, Kind::Quantity).map(),
@@ -1573,6 +1612,16 @@ CORE_V1_SCALE_IOVOLUME_SOURCE = ty("core.v1.ScaleIOVolumeSource", &[
     f("storagePool", 6, Kind::String),
     f("system", 2, Kind::String).required(),
     f("volumeName", 8, Kind::String),
+]);
+
+CORE_V1_SCOPE_SELECTOR = ty("core.v1.ScopeSelector", &[
+    f("matchExpressions", 1, Kind::Object(&CORE_V1_SCOPED_RESOURCE_SELECTOR_REQUIREMENT)).list().list_type(ListType::Atomic, &[]),
+]).atomic();
+
+CORE_V1_SCOPED_RESOURCE_SELECTOR_REQUIREMENT = ty("core.v1.ScopedResourceSelectorRequirement", &[
+    f("operator", 2, Kind::String).required().go("v1.ScopeSelectorOperator"),
+    f("scopeName", 1, Kind::String).required().go("v1.ResourceQuotaScope"),
+    f("values", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
 CORE_V1_SECCOMP_PROFILE = ty("core.v1.SeccompProfile", &[
@@ -2297,16 +2346,24 @@ pub(super) static MAP_NAMES: &[&str] = &[
     "allocatedResources",
     "annotations",
     "binaryData",
+    "default",
+    "defaultRequest",
     "deprecatedTopology",
     "disruptedPods",
     "extra",
+    "hard",
     "labels",
     "limits",
     "matchLabels",
+    "max",
+    "maxLimitRequestRatio",
+    "min",
     "nodeSelector",
+    "options",
     "podFixed",
     "requests",
     "stringData",
+    "used",
     "userAnnotations",
     "volumeAttributes",
 ];

@@ -55,7 +55,8 @@ pub static ALL: &[Known] = &[
     known(422, Reason::Invalid,
         "Validation failed; `details.causes` has one entry for each error, by field. Or a patch does not apply."),
     known(429, Reason::TooManyRequests,
-        "The server is overloaded: no seat became free. Retry after `Retry-After`, as client libraries do."),
+        "The server is overloaded: no seat became free. Retry after `Retry-After`, as client libraries do. Or a disruption \
+         budget does not allow an eviction now; `details.causes` says which."),
     known(500, Reason::InternalError,
         "An error of the server; its log has more."),
     known(503, Reason::ServiceUnavailable,

@@ -33,30 +33,6 @@ pub(crate) const STATEFUL_SET: &[Column] = &[
     IMAGES,
 ];
 
-pub(crate) const QUOTA: &[Column] = &[
-    NAME,
-    column("Request", "What is requested, of what is allowed."),
-    column("Limit", "What is the limit, of what is allowed."),
-    AGE,
-];
-
-pub(crate) const DISRUPTION_BUDGET: &[Column] = &[
-    NAME,
-    column("Min Available", "How many pods must stay."),
-    column("Max Unavailable", "How many pods may be missing."),
-    integer("Allowed Disruptions", "How many pods may be evicted now."),
-    AGE,
-];
-
-pub(crate) const STORAGE_CLASS: &[Column] = &[
-    NAME,
-    column("Provisioner", "The provisioner of its volumes."),
-    column("ReclaimPolicy", "What happens to a released volume."),
-    column("VolumeBindingMode", "When a volume is made and bound."),
-    boolean("AllowVolumeExpansion", "Whether its volumes may grow."),
-    AGE,
-];
-
 pub(crate) const VOLUME_ATTACHMENT: &[Column] = &[
     NAME,
     column("Attacher", "The driver that attaches it."),

@@ -31,12 +31,17 @@ pub(crate) static CORE_EVENT: Printer = printer(event::COLUMNS, event::core);
 pub(crate) static CSI_DRIVER: Printer = printer(storage::CSI_DRIVER, storage::csi_driver);
 pub(crate) static CSI_NODE: Printer = printer(storage::CSI_NODE, storage::csi_node);
 pub(crate) static DAEMON_SET: Printer = printer(workload::DAEMONSET, workload::daemonset);
+pub(crate) static DISRUPTION_BUDGET: Printer =
+    printer(workload::DISRUPTION_BUDGET, workload::disruption_budget);
 pub(crate) static ENDPOINTS: Printer = printer(network::ENDPOINTS, network::endpoints);
 pub(crate) static ENDPOINT_SLICE: Printer =
     printer(network::ENDPOINT_SLICE, network::endpoint_slice);
 pub(crate) static EVENT: Printer = printer(event::COLUMNS, event::events);
 pub(crate) static LEASE: Printer = printer(small::LEASE, small::lease);
+pub(crate) static LIMIT_RANGE: Printer = printer(security::ROLE, security::role);
 pub(crate) static NAMESPACE: Printer = printer(small::NAMESPACE, small::namespace);
+pub(crate) static NETWORK_POLICY: Printer =
+    printer(network::NETWORK_POLICY, network::network_policy);
 pub(crate) static NODE: Printer = printer(node::COLUMNS, node::cells);
 pub(crate) static PERSISTENT_VOLUME: Printer = printer(storage::VOLUME, storage::volume);
 pub(crate) static PERSISTENT_VOLUME_CLAIM: Printer = printer(storage::CLAIM, storage::claim);
@@ -45,6 +50,7 @@ pub(crate) static POD: Printer = Printer {
     ..printer(pod::COLUMNS, pod::cells)
 };
 pub(crate) static PRIORITY_CLASS: Printer = printer(small::PRIORITY_CLASS, small::priority_class);
+pub(crate) static RESOURCE_QUOTA: Printer = printer(small::RESOURCE_QUOTA, small::resource_quota);
 /// Name and time of creation: also for a resource without columns of its own.
 pub(crate) static ROLE: Printer = printer(security::ROLE, security::role);
 pub(crate) static ROLE_BINDING: Printer = printer(security::BINDING, security::binding);
@@ -55,3 +61,4 @@ pub(crate) static SERVICE_ACCOUNT: Printer =
     printer(small::SERVICE_ACCOUNT, small::service_account);
 pub(crate) static SIGNING_REQUEST: Printer =
     printer(security::SIGNING_REQUEST, security::signing_request);
+pub(crate) static STORAGE_CLASS: Printer = printer(storage::STORAGE_CLASS, storage::storage_class);

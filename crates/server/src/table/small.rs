@@ -1,6 +1,7 @@
 //! The printers of kinds with few columns.
 
 use jiff::Timestamp;
+use kennel_core::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, boolean, integer, text as column};
@@ -23,6 +24,12 @@ pub(super) const PRIORITY_CLASS: &[Column] = &[
     boolean("Global-Default", "Whether pods without a class get it."),
     AGE,
     column("PreemptionPolicy", "Whether its pods may push out others."),
+];
+pub(super) const RESOURCE_QUOTA: &[Column] = &[
+    NAME,
+    column("Request", "What is requested, of what is allowed."),
+    column("Limit", "What is the limit, of what is allowed."),
+    AGE,
 ];
 pub(super) const RUNTIME_CLASS: &[Column] =
     &[NAME, column("Handler", "What the runtime calls it."), AGE];
@@ -71,6 +78,26 @@ pub(super) fn priority_class(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(flag(object, "globalDefault")),
         age(object, now),
         json!(text_or(object, "preemptionPolicy", "PreemptLowerPriority")),
+    ]
+}
+
+pub(super) fn resource_quota(object: &Value, now: Timestamp) -> Vec<Value> {
+    let used = map(object, "status.used");
+    let (mut requests, mut limits) = (Vec::new(), Vec::new());
+    for (name, hard) in map(object, "status.hard") {
+        let used = used.get(name).map_or(Quantity::ZERO, Quantity::read);
+        let column = if name.starts_with("limits.") {
+            &mut limits
+        } else {
+            &mut requests
+        };
+        column.push(format!("{name}: {used}/{}", Quantity::read(hard)));
+    }
+    vec![
+        name(object),
+        json!(requests.join(", ")),
+        json!(limits.join(", ")),
+        age(object, now),
     ]
 }
 
@@ -134,6 +161,19 @@ mod tests {
             "priorityclasses",
             json!({"metadata": meta, "value": -5}),
             json!(["x", -5, false, "10s", "PreemptLowerPriority"]),
+        );
+        check(
+            "resourcequotas",
+            json!({"metadata": meta, "status": {
+                "hard": {"limits.cpu": "4", "pods": "10", "requests.cpu": "2"},
+                "used": {"limits.cpu": "1500m", "pods": "3"},
+            }}),
+            json!([
+                "x",
+                "pods: 3/10, requests.cpu: 0/2",
+                "limits.cpu: 1500m/4",
+                "10s"
+            ]),
         );
         check(
             "runtimeclasses",

@@ -1,4 +1,4 @@
-//! The printers of DaemonSets and ControllerRevisions.
+//! The printers of DaemonSets, ControllerRevisions and disruption budgets.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::column::{AGE, Column, NAME, integer, text as column, wide};
 use super::duration::since;
 use super::format::{NONE, labels, members, selector};
-use crate::tree::{flag, list, map, number, text, time};
+use crate::tree::{at, flag, list, map, number, text, time};
 
 pub(super) const DAEMONSET: &[Column] = &[
     NAME,
@@ -42,6 +42,14 @@ pub(super) const CONTROLLER_REVISION: &[Column] = &[
     AGE,
 ];
 
+pub(super) const DISRUPTION_BUDGET: &[Column] = &[
+    NAME,
+    column("Min Available", "How many pods must stay."),
+    column("Max Unavailable", "How many pods may be missing."),
+    integer("Allowed Disruptions", "How many pods may be evicted now."),
+    AGE,
+];
+
 pub(super) fn daemonset(ds: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(text(ds, "metadata.name")),
@@ -64,6 +72,21 @@ pub(super) fn controller_revision(revision: &Value, now: Timestamp) -> Vec<Value
         json!(controller(revision)),
         json!(number(revision, "revision")),
         json!(since(time(revision, "metadata.creationTimestamp"), now)),
+    ]
+}
+
+pub(super) fn disruption_budget(budget: &Value, now: Timestamp) -> Vec<Value> {
+    let limit = |path| match at(budget, path) {
+        Value::Null => json!("N/A"),
+        Value::String(percent) => json!(percent),
+        count => json!(count.to_string()),
+    };
+    vec![
+        json!(text(budget, "metadata.name")),
+        limit("spec.minAvailable"),
+        limit("spec.maxUnavailable"),
+        json!(number(budget, "status.disruptionsAllowed")),
+        json!(since(time(budget, "metadata.creationTimestamp"), now)),
     ]
 }
 
@@ -121,6 +144,20 @@ mod tests {
                 "img:1,img:2",
                 "app=logs"
             ]),
+        );
+    }
+
+    #[test]
+    fn disruption_budgets() {
+        check(
+            "poddisruptionbudgets",
+            json!({"metadata": {"name": "b"}, "spec": {"minAvailable": 2}, "status": {"disruptionsAllowed": 1}}),
+            json!(["b", "2", "N/A", 1, "<unknown>"]),
+        );
+        check(
+            "poddisruptionbudgets",
+            json!({"metadata": {"name": "b"}, "spec": {"maxUnavailable": "30%"}}),
+            json!(["b", "N/A", "30%", 0, "<unknown>"]),
         );
     }
 

@@ -9,12 +9,12 @@ use super::call::Call;
 use super::decode::{self, Decoded};
 use super::meta;
 use super::update::{Changed, Outcome, reply};
-use crate::admit;
+use crate::admit::{self, Notes};
 use crate::api::Api;
 use crate::field::Path;
 use crate::kinds;
 use crate::object::{self, Document, Head, Stored};
-use crate::registry::{self, Resource};
+use crate::registry::{self, Part, Resource};
 use crate::request::User;
 use crate::request::path::Place;
 use crate::response::Reply;
@@ -43,14 +43,12 @@ pub(super) async fn create_decoded(
     decoded: Decoded,
     dry_run: bool,
 ) -> Result<Reply> {
-    let Decoded {
-        document,
-        mut warnings,
-    } = decoded;
+    let Decoded { document, warnings } = decoded;
+    let mut notes = Notes::from(warnings);
     let user = &call.user;
-    let created = insert(api, user, row, namespace, document, dry_run, &mut warnings);
+    let created = insert(api, user, row, namespace, document, dry_run, &mut notes);
     let outcome = created.await?;
-    reply(call, row, 201, Changed { outcome, warnings })
+    reply(call, row, 201, Changed { outcome, notes })
 }
 
 /// Defaults, admits, validates and stores a decoded object.
@@ -61,7 +59,7 @@ pub(crate) async fn insert(
     namespace: Option<&str>,
     mut document: Document,
     dry_run: bool,
-    warnings: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<Outcome> {
     let tree = &mut document.tree;
     meta::prepare_create(tree, namespace)?;
@@ -78,7 +76,11 @@ pub(crate) async fn insert(
     admit::create(write, tree)?;
     validate(row, tree)?;
     row.admission.allocate(write, tree, None)?;
-    warnings.extend(row.strategy.warnings(tree, None));
+    row.admission
+        .validate(write, Part::Main, tree, None, notes)?;
+    // Held until the object is stored.
+    let _reservation = admit::quota::reserve(write, tree, None)?;
+    notes.warnings.extend(row.strategy.warnings(tree, None));
     if dry_run {
         return dry_run_result(api, row, namespace, document);
     }

@@ -29,6 +29,7 @@ pub use call::Call;
 
 use kennel_types::Verb;
 
+use crate::admit::Notes;
 use crate::api::Api;
 use crate::names;
 use crate::object::{Document, Stored};
@@ -101,7 +102,8 @@ pub(crate) async fn insert(
     namespace: Option<&str>,
     document: Document,
 ) -> Result<()> {
-    create::insert(api, user, row, namespace, document, false, &mut Vec::new())
+    let mut notes = Notes::default();
+    create::insert(api, user, row, namespace, document, false, &mut notes)
         .await
         .map(drop)
 }

@@ -12,7 +12,8 @@ use super::call::Call;
 use super::create::{create_decoded, store_failed};
 use super::decode::Decoded;
 use super::{At, decode, meta};
-use crate::admit::{self, node_restriction};
+use crate::admit::quota::{self, Reservation};
+use crate::admit::{self, Notes, node_restriction};
 use crate::api::Api;
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::field::{FieldError, Path};
@@ -40,7 +41,7 @@ pub(super) struct Edit {
 
 pub(super) struct Changed {
     pub(super) outcome: Outcome,
-    pub(super) warnings: Vec<String>,
+    pub(super) notes: Notes,
 }
 
 pub(crate) enum Outcome {
@@ -124,7 +125,10 @@ pub(super) fn reply(
         Outcome::Stored(stored) => presenter.one(&stored, stored.modified)?,
         Outcome::Unstored(document) => presenter.document(document)?,
     };
-    Ok(Reply::json(code, bytes).with_warnings(changed.warnings))
+    let Notes { warnings, audit } = changed.notes;
+    let mut reply = Reply::json(code, bytes).with_warnings(warnings);
+    reply.audit = audit;
+    Ok(reply)
 }
 
 /// Changes an object: reads it, calls `edit` for the new version, applies the rules of the kind, and
@@ -144,17 +148,20 @@ pub(super) async fn modify(
         let Edit {
             mut document,
             expected,
-            mut warnings,
+            warnings,
         } = edit(&old)?;
+        let mut notes = Notes::from(warnings);
         if expected.is_some_and(|revision| revision != stored.modified) {
             return Err(ApiError::stale(at.row, at.name));
         }
-        apply_rules(api, change, &mut document, &old)?;
+        // Held until the new version is stored.
+        let _reservation = apply_rules(api, change, &mut document, &old, &mut notes)?;
         if change.part == Part::Main {
-            warnings.extend(at.row.strategy.warnings(&document.tree, Some(&old.tree)));
+            let warnings = at.row.strategy.warnings(&document.tree, Some(&old.tree));
+            notes.warnings.extend(warnings);
         }
         match write(api, change, &stored, old, document).await? {
-            Some(outcome) => return Ok(Changed { outcome, warnings }),
+            Some(outcome) => return Ok(Changed { outcome, notes }),
             None if expected.is_some() => return Err(ApiError::stale(at.row, at.name)),
             None => {}
         }
@@ -162,8 +169,14 @@ pub(super) async fn modify(
     Err(ApiError::stale(at.row, at.name))
 }
 
-/// Applies the rules of the kind to the new version.
-fn apply_rules(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> Result<()> {
+/// Applies the rules of the kind to the new version, and reserves what it uses of quotas.
+fn apply_rules<'a>(
+    api: &'a Api,
+    change: Change<'a>,
+    new: &mut Document,
+    old: &Document,
+    notes: &mut Notes,
+) -> Result<Option<Reservation<'a>>> {
     let Change { at, part, .. } = change;
     let row = at.row;
     meta::prepare_update(&mut new.tree, &old.tree);
@@ -201,11 +214,13 @@ fn apply_rules(api: &Api, change: Change<'_>, new: &mut Document, old: &Document
     if !errors.is_empty() {
         return Err(ApiError::invalid(row, at.name, &errors));
     }
-    row.admission.update_valid(write, part, tree, &old.tree)?;
-    if part == Part::Main {
-        row.admission.allocate(write, tree, Some(&old.tree))?;
+    row.admission
+        .validate(write, part, tree, Some(&old.tree), notes)?;
+    if part != Part::Main {
+        return Ok(None);
     }
-    Ok(())
+    row.admission.allocate(write, tree, Some(&old.tree))?;
+    quota::reserve(write, tree, Some(&old.tree))
 }
 
 /// Writes the new version, or removes the object if its deletion has nothing left to wait for. `None`:

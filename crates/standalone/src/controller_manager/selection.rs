@@ -12,6 +12,8 @@ pub const TAINT_EVICTION: &str = "taint-eviction-controller";
 pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
 pub const NAMESPACE: &str = "namespace-controller";
 pub const POD_GARBAGE_COLLECTOR: &str = "pod-garbage-collector-controller";
+pub const DISRUPTION: &str = "disruption-controller";
+pub const RESOURCE_QUOTA: &str = "resourcequota-controller";
 pub const ENDPOINT_SLICE: &str = "endpointslice-controller";
 pub const ENDPOINTS: &str = "endpoints-controller";
 pub const TOKEN_CLEANER: &str = "token-cleaner-controller";
@@ -22,10 +24,12 @@ const NAMES: &[&str] = &[
     CERTIFICATE_SIGNER,
     GARBAGE_COLLECTOR,
     DAEMON_SET,
+    DISRUPTION,
     ENDPOINTS,
     NAMESPACE,
     NODE_LIFECYCLE,
     POD_GARBAGE_COLLECTOR,
+    RESOURCE_QUOTA,
     SCHEDULER,
     ENDPOINT_SLICE,
     TAINT_EVICTION,

@@ -144,7 +144,7 @@ fn no_controller_runs() {
     check_quota(&fixture);
 }
 
-/// Kennel enforces no quotas, so this creates the event of another cluster's controller.
+/// No controller runs here, so this creates the event that one would.
 fn check_quota(fixture: &Fixture) {
     let uid = ["get", "ds", "agent", "-o", "jsonpath={.metadata.uid}"];
     let uid = fixture.kubectl.run(&uid).ok();

@@ -73,9 +73,7 @@ fn rolling_update(errors: &mut Errors, rolling: &Value, at: &Path) {
         count_or_percent(errors, value, &at.child(name));
     }
     for (name, value) in members {
-        if percent(value).is_some_and(|percent| percent > 100) {
-            errors.invalid(&at.child(name), value, "must not be greater than 100%");
-        }
+        at_most_all(errors, value, &at.child(name));
     }
     match (is_some(unavailable), is_some(surge)) {
         (true, true) => {
@@ -90,11 +88,19 @@ fn rolling_update(errors: &mut Errors, rolling: &Value, at: &Path) {
     }
 }
 
-fn count_or_percent(errors: &mut Errors, value: &Value, at: &Path) {
+/// Reports what is neither a count nor a percentage.
+pub(in crate::kinds) fn count_or_percent(errors: &mut Errors, value: &Value, at: &Path) {
     if let Some(text) = value.as_str() {
         errors.invalid_each(at, value, names::percent(text));
     } else if value.as_i64().is_some_and(|count| count < 0) {
         errors.invalid(at, value, NOT_NEGATIVE);
+    }
+}
+
+/// Reports more than 100 %.
+pub(in crate::kinds) fn at_most_all(errors: &mut Errors, value: &Value, at: &Path) {
+    if percent(value).is_some_and(|percent| percent > 100) {
+        errors.invalid(at, value, "must not be greater than 100%");
     }
 }
 

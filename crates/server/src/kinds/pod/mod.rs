@@ -29,7 +29,7 @@ mod os;
 mod ports;
 mod probes;
 mod resource_claims;
-mod resources;
+pub(in crate::kinds) mod resources;
 mod resources_pod;
 mod security;
 mod spec;

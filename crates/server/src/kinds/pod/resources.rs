@@ -14,7 +14,7 @@ const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const POD_RESOURCES: [&str; 3] = ["cpu", "hugepages-", "memory"];
 const HUGE_PAGES: &str = "hugepages-";
 /// Standard names without a slash, including those that containers cannot request.
-const STANDARD: [&str; 17] = [
+const STANDARD: [&str; 20] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -32,6 +32,9 @@ const STANDARD: [&str; 17] = [
     "configmaps",
     "persistentvolumeclaims",
     "storage",
+    "requests.storage",
+    "services.nodeports",
+    "services.loadbalancers",
 ];
 
 /// Containers and pods may request different resources.
@@ -119,13 +122,9 @@ fn resource_name(errors: &mut Errors, name: &str, at: &dyn Fn() -> Path, scope: 
     }
     let at = at();
     let before = errors.len();
-    errors.invalid_each(&at, name, names::qualified_name(name));
+    standard_name(errors, name, &at);
     let unqualified = !name.contains('/');
     let shown = Value::from(name);
-    if errors.len() == before && unqualified && !STANDARD.contains(&name) && !is_huge_page(name) {
-        let detail = "must be a standard resource type or fully qualified";
-        errors.invalid(&at, &shown, detail);
-    }
     match scope {
         Scope::Pod if errors.len() == before => {
             errors.not_supported(&at, &shown, &POD_RESOURCES);
@@ -140,6 +139,26 @@ fn resource_name(errors: &mut Errors, name: &str, at: &dyn Fn() -> Path, scope: 
         }
         Scope::Container => {}
     }
+}
+
+/// Checks a name without a domain: it must be a standard one.
+pub(in crate::kinds) fn standard_name(errors: &mut Errors, name: &str, at: &Path) {
+    let before = errors.len();
+    errors.invalid_each(at, name, names::qualified_name(name));
+    let is_standard = STANDARD.contains(&name) || is_quota_huge_page(name);
+    if errors.len() == before && !name.contains('/') && !is_standard {
+        let detail = "must be a standard resource type or fully qualified";
+        errors.invalid(at, name, detail);
+    }
+}
+
+fn is_quota_huge_page(name: &str) -> bool {
+    is_huge_page(name.strip_prefix("requests.").unwrap_or(name))
+}
+
+/// Checks the name of a resource that containers request.
+pub(in crate::kinds) fn container_resource_name(errors: &mut Errors, name: &str, at: &Path) {
+    resource_name(errors, name, &|| at.clone(), Scope::Container);
 }
 
 fn is_known(name: &str, scope: Scope) -> bool {

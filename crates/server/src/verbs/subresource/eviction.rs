@@ -1,18 +1,27 @@
-//! Eviction: a graceful deletion that disruption budgets may refuse. Kennel has no disruption budgets, so
-//! every eviction is a deletion.
+//! Eviction: a graceful deletion that a disruption budget may refuse. The rules are `kennel_core::disruption`.
 
+use kennel_core::disruption::{self, Refusal};
+use kennel_types::Timestamp;
 use serde_json::Value;
 
 use crate::admit::node_restriction;
 use crate::api::Api;
+use crate::object::{self, Stored};
+use crate::registry::{self, Part};
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
-use crate::tree::text;
+use crate::tree::{is_deleting, text};
 use crate::verbs::call::Call;
 use crate::verbs::delete::delete_object;
 use crate::verbs::options::DeleteOptions;
+use crate::verbs::update::{Change, Edit, modify};
 use crate::verbs::{At, decode};
+
+const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+const CAUSE: &str = "DisruptionBudget";
+/// Before an eviction is tried again that a budget's newest version will decide.
+const RETRY_SECONDS: u32 = 10;
 
 pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let at = At::of(place)?;
@@ -22,8 +31,112 @@ pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Repl
     node_restriction::check_eviction(&call.user, at.row, &pod)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= call.query.dry_run("CreateOptions")?;
-    delete_object(api, &call.user, at, &options).await?;
+    let guarded = charge(api, call, at, &pod, options.dry_run).await?;
+    let asked = options.resource_version.is_some();
+    if guarded == Guarded::Unready && !asked {
+        // It must not have become ready meanwhile.
+        options.resource_version = Some(pod.modified.to_string());
+    }
+    match delete_object(api, &call.user, at, &options).await {
+        Err(error) if error.code == 409 && guarded == Guarded::Unready && !asked => {
+            let why = "the pod has changed since it was found not to be ready";
+            Err(ApiError::budget_violated(VIOLATED, why, RETRY_SECONDS))
+        }
+        other => other.map(drop),
+    }?;
     Ok(Reply::value(201, &status::created()))
+}
+
+/// What an eviction had to do with disruption budgets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Guarded {
+    /// No budget selects the pod, or it has ended.
+    No,
+    /// The budget does not count it, because it is not ready.
+    Unready,
+    /// It was charged to a budget.
+    Charged,
+}
+
+/// Charges an eviction to the pod's budget, or says why that does not allow it.
+async fn charge(
+    api: &Api,
+    call: &Call,
+    at: At<'_>,
+    pod: &Stored,
+    dry_run: bool,
+) -> Result<Guarded> {
+    let tree: Value = serde_json::from_slice(&pod.value).map_err(ApiError::internal)?;
+    if is_deleting(&tree)
+        || matches!(
+            text(&tree, "status.phase"),
+            "Succeeded" | "Failed" | "Pending"
+        )
+    {
+        return Ok(Guarded::No);
+    }
+    let budgets = budgets(api, at.namespace, pod);
+    let [(name, budget)] = &budgets[..] else {
+        let none = budgets.is_empty();
+        return none.then_some(Guarded::No).ok_or_else(|| {
+            ApiError::without_reason(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            )
+        });
+    };
+    if !disruption::is_guarded(budget, &tree) {
+        return Ok(Guarded::Unready);
+    }
+    let change = Change {
+        at: At {
+            row: registry::served("policy", "poddisruptionbudgets"),
+            namespace: at.namespace,
+            name,
+        },
+        by: &call.user,
+        part: Part::Status,
+        dry_run,
+    };
+    modify(api, change, |old| {
+        let mut document = old.clone();
+        let now = Timestamp::from_millis(jiff::Timestamp::now().as_millisecond());
+        disruption::charge(&mut document.tree, at.name, now).map_err(|why| refuse(&why))?;
+        Ok(Edit {
+            document,
+            expected: None,
+            warnings: Vec::new(),
+        })
+    })
+    .await?;
+    Ok(Guarded::Charged)
+}
+
+/// The budgets that select a pod, by name.
+fn budgets(api: &Api, namespace: Option<&str>, pod: &Stored) -> Vec<(String, Value)> {
+    let row = registry::served("policy", "poddisruptionbudgets");
+    let prefix = object::prefix(row, namespace);
+    let records = api.store.range(&prefix, None, None).records;
+    let budgets = records.iter().map(|stored| {
+        let budget: Value = serde_json::from_slice(&stored.value).unwrap_or_default();
+        (stored.head.name.to_string(), budget)
+    });
+    budgets
+        .filter(|(_, budget)| disruption::selector(budget).matches(|key| pod.head.label(key)))
+        .collect()
+}
+
+fn refuse(why: &Refusal) -> ApiError {
+    let words = why.to_string();
+    match why {
+        Refusal::Processing(_) => ApiError::budget_violated(VIOLATED, &words, RETRY_SECONDS),
+        Refusal::Exhausted(_) => ApiError::budget_violated(VIOLATED, &words, 0),
+        Refusal::TooManyPending(name) => {
+            let row = registry::served("policy", "poddisruptionbudgets");
+            let why =
+                "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+            ApiError::forbidden(row, name, why).with_cause(CAUSE, &words, "")
+        }
+    }
 }
 
 /// policy/v1 and the policy/v1beta1 of old clients are the same here.

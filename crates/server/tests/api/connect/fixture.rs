@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
+use kennel_server::admit::pod_security::Exemptions;
 use kennel_server::audit;
 use kennel_server::http::body::Body;
 use kennel_server::limits::Timeouts;
@@ -119,6 +120,7 @@ async fn start(dir: &TempDir) -> Server {
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,
         backups: None,
         clock: kennel_server::pki::Clock::default(),
+        pod_security: Exemptions::default(),
     };
     Server::start(config).await.unwrap()
 }
