@@ -16,6 +16,8 @@
 //!
 //!   certificate request ─▶ certificates ─▶ approve, sign, deny
 //!
+//!   live object, applied configuration ─▶ managed_fields ─▶ merged object, owners, conflicts
+//!
 //!   metrics ─▶ metric ─▶ the text of /metrics
 //!
 //!   snapshot of one DaemonSet ─▶ why ─▶ causes and remedies per node
@@ -31,9 +33,11 @@ pub mod daemonset;
 pub mod duration;
 pub mod endpoints;
 pub mod garbage;
+pub mod go;
 mod ids;
 pub mod int_or_percent;
 pub mod lifecycle;
+pub mod managed_fields;
 pub mod metric;
 pub mod names;
 pub mod pod;

@@ -41,7 +41,7 @@ mod base64;
 mod conform;
 pub mod decode;
 mod error;
-pub(crate) mod go;
+
 mod same;
 mod scalar;
 mod syntax;
@@ -55,6 +55,7 @@ pub use conform::conform;
 pub use decode::{Parsed, parse, raw_member};
 pub use error::DecodeError;
 pub use same::semantic_eq;
+pub(crate) use kennel_core::go;
 pub use types::{Field, Kind, ListType, Shape, Strategy, Type};
 
 /// The type of that name, such as `core.v1.Pod`.
