@@ -46,6 +46,7 @@ pub async fn config_with_context(
 pub fn client_of(mut config: Config) -> anyhow::Result<Client> {
     // Callers decide whether to repeat a write whose response was lost: it may have been executed.
     config.default_retry = false;
+    config.headers.extend(kennel_client::headers());
     tracing::info!("using the API at {}", config.cluster_url);
     Client::try_from(config).context("cannot make a client of the API")
 }

@@ -16,6 +16,7 @@ pub mod events;
 pub mod feed;
 pub mod fence;
 pub mod fetch;
+mod headers;
 pub mod informer;
 pub mod lease;
 pub mod metrics;
@@ -23,6 +24,8 @@ pub mod pace;
 pub mod rate;
 pub mod work;
 pub mod write;
+
+pub use headers::headers;
 
 /// Why a client ended before it was stopped.
 #[derive(Debug, thiserror::Error)]

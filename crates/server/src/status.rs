@@ -272,6 +272,15 @@ impl ApiError {
         error
     }
 
+    /// 409: other managers own fields that an apply changes. Each cause is a message and a field.
+    pub fn apply_conflict(message: String, causes: impl Iterator<Item = (String, String)>) -> Self {
+        let causes = causes.map(|(message, field)| {
+            json!({"reason": "FieldManagerConflict", "message": message, "field": field})
+        });
+        let details = json!({"causes": causes.collect::<Vec<_>>()});
+        Self::new(409, Reason::Conflict, message).with_details(details)
+    }
+
     /// Adds one cause to the details.
     #[must_use]
     pub fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Self {

@@ -285,6 +285,8 @@ impl CompactManagers {
             };
             (manager.clone(), owned)
         });
+        // A manager of everything where nothing is left is none.
+        let entries = entries.filter(|(_, owned)| !owned.fields.is_empty());
         Managers(entries.collect())
     }
 

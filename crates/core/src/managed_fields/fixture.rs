@@ -261,14 +261,19 @@ impl Store {
     }
 }
 
-/// As the server prunes what an apply returns.
+/// As the server prunes what an apply returns: without nulls, empty lists and empty maps.
 fn without_nulls(value: Value) -> Value {
+    let is_left = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => true,
+    };
     match value {
         Value::Object(members) => {
-            let members = members.into_iter().filter(|(_, value)| !value.is_null());
-            members
-                .map(|(name, value)| (name, without_nulls(value)))
-                .collect()
+            let members = members.into_iter();
+            let members = members.map(|(name, value)| (name, without_nulls(value)));
+            members.filter(|(_, value)| is_left(value)).collect()
         }
         Value::Array(items) => items.into_iter().map(without_nulls).collect(),
         other => other,

@@ -23,6 +23,7 @@ pub struct DaemonSet;
 
 impl Strategy for DaemonSet {
     fn default(&self, object: &mut Value) {
+        prepare::default_template_generation(object);
         if !tree::has(object, "spec") {
             tree::set(object, "spec", serde_json::json!({}));
         }

@@ -1,12 +1,14 @@
 //! Create.
 
 use bytes::Bytes;
+use kennel_core::managed_fields::{Managers, Ownership};
 use kennel_store::{Op, WriteError};
 use kennel_types::Reason;
 use serde_json::Value;
 
 use super::call::Call;
 use super::decode::{self, Decoded};
+use super::managed_fields::{self, Author};
 use super::meta;
 use super::update::{Changed, Outcome, reply};
 use crate::admit;
@@ -15,7 +17,6 @@ use crate::field::Path;
 use crate::kinds;
 use crate::object::{self, Document, Head, Stored};
 use crate::registry::{self, Resource};
-use crate::request::User;
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
@@ -47,31 +48,59 @@ pub(super) async fn create_decoded(
         document,
         mut warnings,
     } = decoded;
-    let user = &call.user;
-    let created = insert(api, user, row, namespace, document, dry_run, &mut warnings);
-    let outcome = created.await?;
+    let manager = call.manager();
+    let new = New {
+        author: Author {
+            user: &call.user,
+            manager: &manager,
+        },
+        row,
+        namespace,
+        document,
+        managers: None,
+    };
+    let outcome = insert(api, new, dry_run, &mut warnings).await?;
     reply(call, row, 201, Changed { outcome, warnings })
 }
 
+/// An object to create.
+pub(super) struct New<'a> {
+    pub(super) author: Author<'a>,
+    pub(super) row: &'static Resource,
+    pub(super) namespace: Option<&'a str>,
+    pub(super) document: Document,
+    /// The managers that an apply leaves; none for any other create.
+    pub(super) managers: Option<Managers>,
+}
+
 /// Defaults, admits, validates and stores a decoded object.
-pub(crate) async fn insert(
+pub(super) async fn insert(
     api: &Api,
-    user: &User,
-    row: &'static Resource,
-    namespace: Option<&str>,
-    mut document: Document,
+    new: New<'_>,
     dry_run: bool,
     warnings: &mut Vec<String>,
 ) -> Result<Outcome> {
+    let New {
+        author,
+        row,
+        namespace,
+        mut document,
+        managers,
+    } = new;
     let tree = &mut document.tree;
     meta::prepare_create(tree, namespace)?;
     let generated = meta::generate_name(tree);
     row.strategy.default(tree);
+    document.ownership = match managers {
+        Some(managers) => Ownership::Listed(managers),
+        None => managed_fields::of_create(row, author.manager, tree)?,
+    };
+    let tree = &mut document.tree;
     row.strategy.prepare_create(tree);
     let _lock = admit::lock(api, row).await;
     let write = admit::Write {
         api,
-        user,
+        user: author.user,
         row,
         namespace,
     };

@@ -1,6 +1,7 @@
 //! Delete: preconditions, grace periods, finalizers, and the removal of an object.
 
 use futures_util::stream::{self, StreamExt as _};
+use kennel_core::managed_fields::Ownership;
 use kennel_store::Durability;
 use serde_json::{Value, json};
 
@@ -99,6 +100,8 @@ pub(super) async fn delete_object(
         let old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
         check_preconditions(&at, options, &old.tree)?;
         let mut new = old.clone();
+        // Nobody owns what marks a deletion.
+        new.ownership = Ownership::Listed(old.managers(registry::stored_row(at.row)));
         mark(at.row, &mut new.tree, options);
         if let Some(deleted) = commit_deletion(api, at, options, &stored, new).await? {
             return Ok(deleted);

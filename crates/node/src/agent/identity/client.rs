@@ -72,6 +72,7 @@ pub(super) fn fixed_client(
     config.root_cert = Some(roots.map_err(unusable(&what))?);
     // Callers decide whether to repeat a write whose response was lost: it may have been executed.
     config.default_retry = false;
+    config.headers.extend(kennel_client::headers());
     config.auth_info = auth_info(credentials);
     Client::try_from(config).map_err(unusable(&what))
 }
