@@ -62,6 +62,7 @@ sessions!(
     rollouts,
     scheduling,
     secrets,
+    server_side_apply,
     services,
 );
 
