@@ -62,8 +62,8 @@ impl Conflicts {
         (!conflicts.is_empty()).then_some(Self(conflicts))
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Conflict> {
-        self.0.iter()
+    pub fn as_slice(&self) -> &[Conflict] {
+        &self.0
     }
 
     /// The conflicts about other fields than these; none if there are none.

@@ -17,7 +17,7 @@ use super::typed::{Comparison, Duplicates, TypeErrors, compare, validate};
 use super::updater::{Failure, Merged, Updater};
 
 /// The most managers of updates that are told apart; the oldest beyond it are merged.
-pub(super) const UPDATE_MANAGERS_MAX: usize = 10;
+const UPDATE_MANAGERS_MAX: usize = 10;
 
 /// The manager that the oldest managers of updates are merged into.
 const OLD_UPDATES: &str = "ancient-changes";
@@ -128,7 +128,10 @@ impl<S: Schema> FieldManager<'_, S> {
         let Some(own) = managers.0.get(&itself) else {
             return (!is_changed).then(|| managers.clone());
         };
-        let is_free = own.fields.contains(&modified)
+        // One that only removes may be left with nothing, and is no manager then.
+        let is_left = is_changed || removed.is_empty();
+        let is_free = is_left
+            && own.fields.contains(&modified)
             && own.fields.contains_freely(&added)
             && own.fields.contains_freely(&removed);
         if !is_free {

@@ -16,7 +16,8 @@ pub trait Schema: Copy {
     /// The default of a member of an object, where keys of lists need it.
     fn default_of(self, name: &str) -> Option<&'static str>;
 
-    /// The members of an object that Go holds by value: an absent one is an empty one.
+    /// The members of an object that are there even if they are absent: structs that Go holds by value, which are
+    /// empty, and lists and maps that Go always writes, which are null.
     fn value_members(self) -> impl Iterator<Item = &'static str>;
 }
 

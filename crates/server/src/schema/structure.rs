@@ -103,7 +103,10 @@ impl Schema for Structure {
 
     fn value_members(self) -> impl Iterator<Item = &'static str> {
         let fields = self.object().map_or(&[] as &[Field], |ty| ty.fields);
-        let by_value = fields.iter().filter(|field| field.is_by_value);
-        by_value.map(|field| field.name)
+        let is_present = |field: &&Field| {
+            let is_written = field.is_required || field.keeps_empty;
+            field.is_by_value || (is_written && field.shape != types::Shape::One)
+        };
+        fields.iter().filter(is_present).map(|field| field.name)
     }
 }

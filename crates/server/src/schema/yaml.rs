@@ -82,7 +82,10 @@ fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Value, Error> 
 }
 
 fn explain(error: &Error) -> YamlError {
-    let error = error.without_snippet();
+    let mut error = error.without_snippet();
+    while let Error::AliasError { error: cause, .. } = error {
+        error = cause;
+    }
     match error {
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }

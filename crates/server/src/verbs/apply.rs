@@ -246,7 +246,7 @@ fn identity(object: &Value) -> String {
 }
 
 fn conflict(conflicts: &Conflicts) -> ApiError {
-    let causes = conflicts.iter().map(|conflict| {
+    let causes = conflicts.as_slice().iter().map(|conflict| {
         let message = format!("conflict with {}", conflict.manager());
         (message, conflict.field())
     });

@@ -214,7 +214,7 @@ async fn conflicts_name_managers_and_fields() {
     );
     let forced = format!("{}&force=true", path("carol"));
     let taken = server.patch(APPLY, &forced, &body).await.ok();
-    assert_eq!(names(&taken), ["carol Apply", "bob Update"]);
+    assert_eq!(names(&taken), ["carol Apply"]);
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn every_verb_has_its_manager() {
     let ready = server.patch(MERGE, &with_status, &status).await.ok();
     assert_eq!(
         names(&ready),
-        ["kubectl Update", "controller Update status"]
+        ["controller Update status", "kubectl Update"]
     );
     let mut body = ready.clone();
     body["spec"]["minReadySeconds"] = 5.into();

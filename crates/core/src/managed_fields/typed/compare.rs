@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::field_set::FieldSet;
 use super::super::path_element::PathElement;
-use super::super::schema::{ListShape, Schema, Shape};
+use super::super::schema::{Fields, ListShape, Schema, Shape};
 use super::super::value::equal;
 use super::error::TypeErrors;
 use super::items::Items;
@@ -164,11 +164,8 @@ fn of_members<S: Schema>(
         let Some(member) = member_of(schema, name) else {
             continue;
         };
-        let is_by_value = by_value.contains(&name);
-        let (old, new) = (
-            value_of(old, name, is_by_value),
-            value_of(new, name, is_by_value),
-        );
+        let absent = by_value.contains(&name).then(|| absent(member));
+        let (old, new) = (value_of(old, name, absent), value_of(new, name, absent));
         let element = PathElement::field(name);
         let found = walk(member, old, new).map_err(|below| TypeErrors::below(&element, below))?;
         if !found.is_none() {
@@ -178,11 +175,22 @@ fn of_members<S: Schema>(
     Ok(comparison)
 }
 
-/// A member of an object. An absent one that Go holds by value is an empty one.
-fn value_of<'a>(members: Option<&'a Members>, name: &str, is_by_value: bool) -> Option<&'a Value> {
+/// A member of an object, or what an absent one counts as.
+fn value_of<'a>(
+    members: Option<&'a Members>,
+    name: &str,
+    absent: Option<&'static Value>,
+) -> Option<&'a Value> {
+    members?.get(name).or(absent)
+}
+
+/// What an absent member counts as that is there nevertheless.
+fn absent<S: Schema>(member: S) -> &'static Value {
     static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
-    let given = members?.get(name);
-    given.or_else(|| is_by_value.then(|| &*EMPTY))
+    match member.shape() {
+        Shape::Map(Fields::Declared) | Shape::AtomicMap(Fields::Declared) => &EMPTY,
+        _ => &Value::Null,
+    }
 }
 
 fn of_items<S: Schema>(
