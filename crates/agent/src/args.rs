@@ -10,6 +10,8 @@ use kennel_core::duration;
 use kennel_node::pressure::{Signal, Threshold, ThresholdError, thresholds};
 use serde_json::{Value, json};
 
+use crate::flag_values::{listen_address, server_url};
+
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The node")]
 pub struct NodeArgs {
@@ -160,7 +162,7 @@ fn parse_taint(text: &str) -> Result<Taint, InvalidValue> {
 #[derive(Clone, Debug, Args)]
 pub struct AgentArgs {
     /// The server to join, as `kennel token create` prints it; stored after the first time
-    #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
+    #[arg(long, value_name = "URL", conflicts_with = "kubeconfig", value_parser = server_url)]
     pub server: Option<String>,
 
     /// The bootstrap token to join with; not needed once the node has its certificate
@@ -185,12 +187,20 @@ pub struct AgentArgs {
     pub data_dir: PathBuf,
 
     /// The address of the kubelet API (logs, exec, port-forward, metrics); port 0 chooses a free port
-    #[arg(long, default_value = "0.0.0.0:10250", value_name = "ADDRESS")]
+    #[arg(long, default_value = "0.0.0.0:10250", value_name = "ADDRESS", value_parser = listen_address)]
     pub listen: SocketAddr,
 
     /// The DNS domain of Services
     #[arg(long, default_value = "cluster.local", value_name = "DOMAIN")]
     pub cluster_domain: String,
+
+    /// End the pods of this node and delete its files, instead of running it: see `kennel reset`
+    #[arg(long)]
+    pub cleanup: bool,
+
+    /// With --cleanup, do not ask
+    #[arg(long, requires = "cleanup")]
+    pub yes: bool,
 
     #[command(flatten)]
     pub node: NodeArgs,
@@ -202,7 +212,8 @@ pub struct AgentArgs {
 impl AgentArgs {
     /// Whether to simulate nodes instead of running this machine as one.
     pub fn simulates_nodes(&self) -> bool {
-        self.node.runtime == RuntimeKind::Simulated
+        !self.cleanup
+            && self.node.runtime == RuntimeKind::Simulated
             && self.node.node_name.is_none()
             && self.server.is_none()
     }

@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use kennel_client::connection::{self, Origin};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+
+use crate::node::absolute;
 
 /// A client of the cluster of this kubeconfig, of `$KUBECONFIG` or `~/.kube/config`, or of the pod that this process
 /// runs in, whichever is found first.
@@ -28,9 +31,8 @@ pub async fn config_with_context(
     };
     match (kubeconfig, context) {
         (Some(path), _) => {
-            let file = Kubeconfig::read_from(path);
-            let file = file.with_context(|| format!("cannot read {}", path.display()))?;
-            let config = Config::from_custom_kubeconfig(file, &options).await;
+            let path = &absolute(path);
+            let config = Config::from_custom_kubeconfig(read(path)?, &options).await;
             config.with_context(|| format!("cannot use {}", path.display()))
         }
         (None, Some(_)) => {
@@ -43,10 +45,16 @@ pub async fn config_with_context(
     }
 }
 
-pub fn client_of(mut config: Config) -> anyhow::Result<Client> {
-    // Callers decide whether to repeat a write whose response was lost: it may have been executed.
-    config.default_retry = false;
-    config.headers.extend(kennel_client::headers());
+/// Fails if the file is not a kubeconfig.
+pub fn check_file(kubeconfig: &Path) -> anyhow::Result<()> {
+    read(&absolute(kubeconfig)).map(drop)
+}
+
+fn read(path: &Path) -> anyhow::Result<Kubeconfig> {
+    Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+pub fn client_of(config: Config) -> anyhow::Result<Client> {
     tracing::info!("using the API at {}", config.cluster_url);
-    Client::try_from(config).context("cannot make a client of the API")
+    connection::client(config, Origin::Kubeconfig).context("cannot make a client of the API")
 }

@@ -12,15 +12,17 @@
 pub mod args;
 pub mod cluster;
 pub mod descriptors;
+pub mod flag_values;
 pub mod logging;
 pub mod memory;
+pub mod new_files;
 pub mod node;
 pub mod notify;
 mod run;
 mod runtime_choice;
 pub mod signals;
 
-pub use run::run;
+pub use run::{check, run};
 
 /// Worker threads of an agent: few, to use little memory.
 pub const THREADS: usize = 2;

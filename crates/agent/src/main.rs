@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use kennel_agent::args::AgentArgs;
+use kennel_agent::logging::LogFormat;
 use kennel_agent::{THREADS, logging, memory};
 
 #[global_allocator]
@@ -14,8 +15,19 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(name = "kennel", version)]
 struct Args {
     /// What to log
-    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER")]
+    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER", value_parser = logging::filter)]
     log: Option<String>,
+
+    /// Format of log lines on stderr
+    #[arg(
+        long,
+        global = true,
+        env = "KENNEL_LOG_FORMAT",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    log_format: LogFormat,
 
     #[command(subcommand)]
     verb: Verb,
@@ -35,7 +47,10 @@ fn main() -> ExitCode {
     }
     memory::disable_huge_pages();
     let args = Args::parse();
-    logging::start(args.log.as_deref().unwrap_or(logging::DEFAULT_FILTER));
+    logging::start(
+        args.log.as_deref().unwrap_or(logging::DEFAULT_FILTER),
+        args.log_format,
+    );
     match run(args.verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

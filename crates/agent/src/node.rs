@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kennel_client::backoff::{Backoff, Policy};
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
+use kennel_node::cleanup::Resources;
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
 use kennel_node::runtime::cri::Cri;
@@ -15,16 +15,13 @@ use kennel_node::runtime::fake::FakeRuntime;
 use kennel_node::runtime::process::{self, Process};
 use tokio::net::TcpListener;
 
-use crate::args::NodeArgs;
+use crate::args::{NodeArgs, RuntimeKind};
 use crate::runtime_choice::{SelectedRuntime, choose};
 
 /// The default directory of static pods.
 const DEFAULT_MANIFEST_DIR: &str = "/etc/kennel/manifests";
 /// Where log collectors look for logs.
 const DEFAULT_LOG_DIR: &str = "/var/log";
-
-/// Between attempts to connect to a container runtime.
-const RUNTIME_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(15));
 
 /// Settings that do not come from [`NodeArgs`].
 pub struct Place {
@@ -82,7 +79,7 @@ pub fn settings(
         node_name: name,
         addresses,
         paths: Paths {
-            logs: logs(args, &place.data),
+            logs: logs(args.log_dir.as_deref(), &place.data),
             data: place.data,
         },
         labels: args.node_labels.iter().cloned().collect(),
@@ -111,8 +108,9 @@ pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
-    if let Some(dir) = &args.log_dir {
+/// `given` is the value of `--log-dir`.
+fn logs(given: Option<&Path>, data: &Path) -> PathBuf {
+    if let Some(dir) = given {
         return absolute(dir);
     }
     if rustix::process::geteuid().is_root() {
@@ -122,24 +120,42 @@ fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
     }
 }
 
-/// Opens the runtime that the flags select, or the one that is found, and logs the choice.
-pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+/// Opens the runtime that the flags select, or the one that is found, and logs the choice. A container runtime need not
+/// run yet: until it does, the node is not ready.
+pub fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     let choice = choose(args.runtime, args.cri_socket.as_deref(), Path::exists);
-    let runtime = open(&choice.kind, data).await?;
-    let about = runtime.about();
-    tracing::info!(
-        "using runtime {} {}: {}",
-        about.name,
-        about.version,
-        choice.reason
-    );
+    let runtime = open(&choice.kind, data)?;
+    Resources::add(data, choice.socket(), &logs(args.log_dir.as_deref(), data))
+        .with_context(|| format!("cannot write to {}", data.display()))?;
+    tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
     Ok(runtime)
 }
 
-async fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+/// What an agent used outside of its data directory: what it recorded, or else what an agent with these values of
+/// `--cri-socket` and `--log-dir` uses. Values that are given are added to the record.
+pub fn resources(
+    recorded: Option<Resources>,
+    socket: Option<&str>,
+    log_dir: Option<&Path>,
+    data: &Path,
+) -> Resources {
+    let is_recorded = recorded.is_some();
+    let mut resources = recorded.unwrap_or_default();
+    if !is_recorded || socket.is_some() {
+        let choice = choose(RuntimeKind::Auto, socket, Path::exists);
+        let socket = choice.socket().map(Path::to_owned);
+        resources.cri_sockets.extend(socket);
+    }
+    if !is_recorded || log_dir.is_some() {
+        resources.log_dirs.insert(logs(log_dir, data));
+    }
+    resources
+}
+
+fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     match kind {
         SelectedRuntime::Simulated => Ok(Arc::new(FakeRuntime::new())),
-        SelectedRuntime::Cri(socket) => Ok(Arc::new(container_runtime(socket).await)),
+        SelectedRuntime::Cri(socket) => Ok(Arc::new(Cri::new(socket))),
         SelectedRuntime::Process => {
             let options = process::Options {
                 data: data.to_owned(),
@@ -164,18 +180,6 @@ pub fn own_binary() -> anyhow::Result<PathBuf> {
         .strip_suffix(" (deleted)")
         .map_or(path.clone(), PathBuf::from);
     Ok(PATH.get_or_init(|| path).clone())
-}
-
-/// Retries until the container runtime is available: after a boot, it may start later than the agent.
-async fn container_runtime(socket: &Path) -> Cri {
-    let mut retry = Backoff::new(RUNTIME_RETRY);
-    loop {
-        match Cri::connect(socket).await {
-            Ok(runtime) => return runtime,
-            Err(error) => tracing::warn!("waiting for the container runtime: {error}"),
-        }
-        retry.sleep().await;
-    }
 }
 
 /// `flag` is named in the error.

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use kennel_node::agent::identity::client::Credentials;
 use kennel_node::agent::identity::join::{self, CLIENT_FILE, JoinOptions};
 use kennel_node::agent::identity::{CertificateRequest, CsrClient, Joined, RotatingClient, rotate};
-use kennel_node::agent::lock::Lock;
+use kennel_node::agent::lock::{self, Lock};
 use kennel_node::agent::{ApiAddress, Cluster, Machine, Start, start};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -16,9 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::AgentArgs;
 use crate::cluster;
+use crate::new_files::{self, NewFiles};
 use crate::node::{self, Place};
 use crate::notify;
 use crate::signals::run_until_signal;
+
+/// The directory of certificates in the data directory.
+const PKI: &str = "pki";
 
 /// Runs until a signal stops it.
 pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
@@ -27,20 +31,65 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
         !args.simulates_nodes(),
         "this program runs one node: simulate nodes with `kennel agent`"
     );
+    anyhow::ensure!(
+        !args.cleanup,
+        "this program runs a node: clean up with `kennel agent --cleanup`"
+    );
     run_until_signal(|stop| run_node(args, stop)).await
+}
+
+/// Fails if the agent lacks the configuration that it needs to join a cluster. Creates nothing.
+pub fn check(args: &AgentArgs) -> anyhow::Result<()> {
+    if let Some(kubeconfig) = &args.kubeconfig {
+        return cluster::check_file(kubeconfig);
+    }
+    let data = node::absolute(&args.data_dir);
+    let (name, pki) = (
+        node::name(&args.node, &Machine::read(&data))?,
+        data.join(PKI),
+    );
+    if !runs_alone(args, &pki) {
+        join::check(&pki, &name, &join_options(args))?;
+    }
+    Ok(())
 }
 
 async fn run_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
     args.data_dir = node::absolute(&args.data_dir);
-    let _lock = Lock::take(&args.data_dir)?;
+    check(&args)?;
+    let mut new = NewFiles::record(&args.data_dir, lock::FILE);
+    if let Some(path) = std::env::var_os(new_files::NEW_PATH) {
+        new = new.with_new(Path::new(&path));
+    }
+    let prepared = tokio::select! {
+        prepared = prepare(&args, &stop) => new.remove_if_failed(prepared)?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    let Prepared {
+        start,
+        on_started,
+        lock: _lock,
+    } = prepared;
+    let name = start.settings.node_name.clone();
+    tokio::spawn(notify_started(name, on_started));
+    Ok(start::run(start, stop).await?)
+}
+
+/// A node that has joined its cluster.
+struct Prepared {
+    start: Start,
+    on_started: oneshot::Receiver<()>,
+    lock: Lock,
+}
+
+async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<Prepared> {
+    let lock = Lock::take(&args.data_dir)?;
     let machine = Machine::read(&args.data_dir);
     let name = node::name(&args.node, &machine)?;
     let listener = node::listen(args.listen, "--listen").await?;
+    let runtime = node::runtime(&args.node, &args.data_dir)?;
     notify::waiting("Waiting for the server");
-    let membership = tokio::select! {
-        membership = join_cluster(&args, &name, &stop) => membership?,
-        () = stop.cancelled() => return Ok(()),
-    };
+    let membership = join_cluster(args, &name, stop).await?;
     let api = membership.as_ref().and_then(|member| member.api.clone());
     let addresses = node::addresses(&args.node, api.as_ref()).await;
     let place = Place {
@@ -49,8 +98,7 @@ async fn run_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resul
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
     };
-    let settings = node::settings(&args.node, name.clone(), addresses, place)?;
-    let runtime = node::runtime(&args.node, &args.data_dir).await?;
+    let settings = node::settings(&args.node, name, addresses, place)?;
     let (started, on_started) = oneshot::channel();
     let start = Start {
         settings: Arc::new(settings),
@@ -60,8 +108,11 @@ async fn run_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resul
         listener: Some(listener),
         started: Some(started),
     };
-    tokio::spawn(notify_started(name, on_started));
-    Ok(start::run(start, stop).await?)
+    Ok(Prepared {
+        start,
+        on_started,
+        lock,
+    })
 }
 
 /// Notifies the service manager once the node manages its pods.
@@ -84,22 +135,30 @@ async fn join_cluster(
     name: &str,
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<Membership>> {
-    let pki = args.data_dir.join("pki");
+    let pki = args.data_dir.join(PKI);
     if let Some(kubeconfig) = &args.kubeconfig {
         return with_kubeconfig(kubeconfig, &pki).await.map(Some);
     }
-    let has_cluster = args.server.is_some() || args.token.is_some() || join::has_joined(&pki);
-    if !has_cluster && args.node.manifest_dir.is_some() {
+    if runs_alone(args, &pki) {
         tracing::info!("no cluster is configured: running static pods only");
         return Ok(None);
     }
-    let options = JoinOptions {
+    let joined = join::join(&pki, name, &join_options(args)).await?;
+    with_certificate(joined, name, &pki, stop).map(Some)
+}
+
+/// Whether the agent runs static pods only.
+fn runs_alone(args: &AgentArgs, pki: &Path) -> bool {
+    let has_cluster = args.server.is_some() || args.token.is_some() || join::has_joined(pki);
+    !has_cluster && args.node.manifest_dir.is_some()
+}
+
+fn join_options(args: &AgentArgs) -> JoinOptions {
+    JoinOptions {
         server: args.server.clone(),
         token: args.token.clone(),
         ca_hash: args.ca_hash.clone(),
-    };
-    let joined = join::join(&pki, name, &options).await?;
-    with_certificate(joined, name, &pki, stop).map(Some)
+    }
 }
 
 /// Authenticates with the node's own certificate, and starts its rotation.

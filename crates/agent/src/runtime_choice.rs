@@ -1,5 +1,6 @@
 //! Chooses the runtime of a node. The agent logs the choice and its reason at start.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::args::RuntimeKind;
@@ -15,11 +16,32 @@ pub(crate) enum SelectedRuntime {
     Simulated,
 }
 
+/// The value of `--runtime`.
+impl fmt::Display for SelectedRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cri(_) => "cri",
+            Self::Process => "process",
+            Self::Simulated => "simulated",
+        })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) kind: SelectedRuntime,
     /// For the log.
     pub(crate) reason: String,
+}
+
+impl Choice {
+    /// The container runtime's socket, if it is one.
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        match &self.kind {
+            SelectedRuntime::Cri(socket) => Some(socket),
+            SelectedRuntime::Process | SelectedRuntime::Simulated => None,
+        }
+    }
 }
 
 /// `socket` is the value of `--cri-socket`.

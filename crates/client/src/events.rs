@@ -115,7 +115,17 @@ impl Recorder {
         component: &'static str,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send) {
-        Self::on_node(writer, component, "", stop)
+        Self::start(writer, component, "", "", stop)
+    }
+
+    /// As [`new`](Self::new), for a component of which several processes may run: events name the one that wrote them.
+    pub fn of_instance(
+        writer: Writer,
+        component: &'static str,
+        instance: &str,
+        stop: CancellationToken,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        Self::start(writer, component, instance, "", stop)
     }
 
     /// As [`new`](Self::new), for a component of a node: the API accepts events of a node only if they name it.
@@ -125,10 +135,21 @@ impl Recorder {
         node: &str,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        Self::start(writer, component, node, node, stop)
+    }
+
+    fn start(
+        writer: Writer,
+        component: &'static str,
+        instance: &str,
+        node: &str,
+        stop: CancellationToken,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (queue, queued) = mpsc::channel(QUEUE);
         let event_writer = EventWriter {
             writer,
             component,
+            instance: instance.to_owned(),
             node: node.to_owned(),
             correlator: Correlator::default(),
             clock: Clock::start(),
@@ -153,6 +174,8 @@ impl Recorder {
 struct EventWriter {
     writer: Writer,
     component: &'static str,
+    /// The `reportingInstance`; empty if there is only one.
+    instance: String,
     /// Empty unless the component runs on a node.
     node: String,
     correlator: Correlator,
@@ -225,7 +248,7 @@ impl EventWriter {
             "count": count,
             "type": if note.warning { "Warning" } else { "Normal" },
             "reportingComponent": self.component,
-            "reportingInstance": self.node,
+            "reportingInstance": self.instance,
         });
         if !self.node.is_empty() {
             body["source"]["host"] = self.node.as_str().into();

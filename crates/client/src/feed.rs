@@ -17,6 +17,7 @@ use kube::runtime::watcher::{self, Config, Event};
 use serde::de::DeserializeOwned;
 
 use crate::backoff::{self, Policy};
+use crate::connection;
 
 /// What a watch delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,32 @@ pub fn watch<K>(api: Api<K>, config: Config, what: &'static str) -> BoxStream<'s
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    start(api, config, what, None)
+}
+
+/// As [`watch`], for what a process can do without: while the right to watch is lacking, there are no objects.
+/// `consequence` tells people what they miss.
+pub fn watch_optional<K>(
+    api: Api<K>,
+    config: Config,
+    what: &'static str,
+    consequence: &'static str,
+) -> BoxStream<'static, Change<K>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    start(api, config, what, Some(consequence))
+}
+
+fn start<K>(
+    api: Api<K>,
+    config: Config,
+    what: &'static str,
+    consequence: Option<&'static str>,
+) -> BoxStream<'static, Change<K>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let begin = move |listing| {
         let mut config = config.clone();
         if listing == Listing::Whole {
@@ -58,6 +85,8 @@ where
         begin,
         restarts: backoff::Backoff::new(RESTART),
         known: KnownObjects::default(),
+        consequence,
+        refusals: 0,
     };
     stream::unfold(watch, move |mut watch| async move {
         let changes = watch.next(what).await?;
@@ -83,7 +112,14 @@ struct Watch<K, B> {
     begin: B,
     restarts: backoff::Backoff,
     known: KnownObjects,
+    /// What is missing without the right to watch; `None` if nothing goes without it.
+    consequence: Option<&'static str>,
+    /// How often the right was found lacking in a row.
+    refusals: u32,
 }
+
+/// How often in a row the right to watch has to be lacking: an API server that has just started may not know its roles yet.
+const REFUSALS: u32 = 3;
 
 impl<K, B> Watch<K, B>
 where
@@ -92,9 +128,19 @@ where
 {
     async fn next(&mut self, what: &str) -> Option<Vec<Change<K>>> {
         match self.events.next().await? {
-            Ok(event) => Some(self.known.apply(event)),
+            Ok(event) => {
+                // Each try to list begins with `Init`, whether it is refused or not.
+                if !matches!(event, Event::Init) {
+                    self.refusals = 0;
+                }
+                Some(self.known.apply(event))
+            }
+            Err(error) if self.consequence.is_some() && has_status(&error, 403) => {
+                Some(self.refused(what, &error))
+            }
             Err(error) => {
-                tracing::warn!(%error, "watching {what} was interrupted");
+                let reason = connection::describe_watch(&error);
+                tracing::warn!(error = %reason, "watching {what} was interrupted");
                 if let Some(listing) = restart(&error) {
                     self.restarts.sleep().await;
                     self.events = (self.begin)(listing);
@@ -102,6 +148,30 @@ where
                 Some(Vec::new())
             }
         }
+    }
+}
+
+impl<K, B> Watch<K, B> {
+    /// The right to watch is lacking. After a while the first list counts as complete; one warning says what follows.
+    fn refused(&mut self, what: &str, error: &watcher::Error) -> Vec<Change<K>> {
+        self.refusals = self.refusals.saturating_add(1);
+        if self.refusals != REFUSALS {
+            return Vec::new();
+        }
+        let consequence = self.consequence.unwrap_or_default();
+        tracing::warn!(%error, "no right to list and watch {what}: {consequence}");
+        let first = !std::mem::replace(&mut self.known.synced, true);
+        first.then_some(Change::Synced).into_iter().collect()
+    }
+}
+
+fn has_status(error: &watcher::Error, code: u16) -> bool {
+    match error {
+        watcher::Error::WatchStartFailed(error) | watcher::Error::InitialListFailed(error) => {
+            matches!(error, kube::Error::Api(status) if status.code == code)
+        }
+        watcher::Error::WatchError(status) => status.code == code,
+        _ => false,
     }
 }
 
@@ -322,6 +392,38 @@ mod tests {
             Some(list(&[&version.to_string()], version, ""))
         });
         check(forgetful, &["+1", "synced", "-1", "+2"]).await;
+    }
+
+    fn forbidden() -> Answer {
+        let status = json!({"kind": "Status", "status": "Failure", "code": 403,
+            "reason": "Forbidden", "message": "pods is forbidden"});
+        (403, status)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_the_right_to_an_optional_watch_there_are_no_objects_until_it_is_given() {
+        let lists = Arc::new(AtomicU32::new(0));
+        let refusing = {
+            let lists = lists.clone();
+            api(move |query| {
+                if query.contains("watch=true") {
+                    return None;
+                }
+                let refused = lists.fetch_add(1, Ordering::SeqCst) < 6;
+                Some(if refused {
+                    forbidden()
+                } else {
+                    list(&["1"], 1, "")
+                })
+            })
+        };
+        let mut changes = watch_optional(refusing, Config::default(), "pods", "x");
+        assert_eq!(changes.next().await, Some(Change::Synced));
+        // Not at the first refusal.
+        assert_eq!(lists.load(Ordering::SeqCst), REFUSALS);
+        let next = changes.next().await;
+        assert!(matches!(next, Some(Change::Applied(_))), "{next:?}");
+        assert_eq!(lists.load(Ordering::SeqCst), 7);
     }
 
     #[tokio::test(start_paused = true)]

@@ -27,6 +27,8 @@ pub type Changes<K> = BoxStream<'static, Change<Arc<K>>>;
 pub struct Informer<K> {
     api: Api<K>,
     what: &'static str,
+    /// What is missing without the right to watch; `None` if nothing goes without it.
+    consequence: Option<&'static str>,
     subscribers: Vec<mpsc::Sender<Change<Arc<K>>>>,
 }
 
@@ -40,8 +42,16 @@ where
         Self {
             api,
             what,
+            consequence: None,
             subscribers,
         }
+    }
+
+    /// Goes on without objects while the right to watch them is lacking; one warning says so, with the `consequence`.
+    #[must_use]
+    pub fn optional(mut self, consequence: &'static str) -> Self {
+        self.consequence = Some(consequence);
+        self
     }
 
     pub fn subscribe(&mut self) -> Changes<K> {
@@ -55,7 +65,11 @@ where
         if self.subscribers.is_empty() {
             return;
         }
-        let mut changes = feed::watch(self.api.clone(), Config::default(), self.what);
+        let (api, config) = (self.api.clone(), Config::default());
+        let mut changes = match self.consequence {
+            Some(consequence) => feed::watch_optional(api, config, self.what, consequence),
+            None => feed::watch(api, config, self.what),
+        };
         let publish_all = async {
             while let Some(change) = changes.next().await {
                 self.publish(change.map(Arc::new)).await;

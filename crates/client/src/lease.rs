@@ -7,6 +7,7 @@
 
 mod record;
 
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -50,6 +51,32 @@ pub struct Lease {
     pub timing: Timing,
 }
 
+/// `namespace/name`.
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The API refuses the lease to this process: it could never lead.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the lease {namespace}/{name} for leader election")]
+pub struct ElectionError {
+    pub namespace: String,
+    pub name: String,
+    #[source]
+    pub failure: Failure,
+}
+
+/// How often in a row the API may refuse the lease before that counts: a server that has just started, or a role that is
+/// being applied, refuses for a moment.
+const REFUSALS_MAX: u32 = 3;
+
+/// Rights are missing, or the namespace is.
+fn is_refusal(failure: &Failure) -> bool {
+    failure.is(401) || failure.is(403) || failure.is(404)
+}
+
 /// A candidate for the lease, or its holder.
 pub struct Elector {
     lease: Lease,
@@ -71,27 +98,64 @@ impl Elector {
         }
     }
 
-    /// Waits until this process holds the lease. False if `stop` is cancelled before.
-    pub async fn acquire(&mut self, stop: &CancellationToken) -> bool {
-        let mut logged = String::new();
+    /// Tries once to take the lease.
+    pub async fn try_acquire(&mut self) -> bool {
+        matches!(self.try_once().await, Ok(true))
+    }
+
+    /// Waits until this process holds the lease. False if `stop` is cancelled before. Says once why it waits, and again
+    /// when the reason changes.
+    pub async fn acquire(&mut self, stop: &CancellationToken) -> Result<bool, ElectionError> {
+        let mut said = String::new();
+        let mut refusals = 0;
         loop {
-            let acquired = tokio::select! {
-                acquired = self.try_once() => acquired,
-                () = stop.cancelled() => return false,
+            let tried = tokio::select! {
+                tried = self.try_once() => tried,
+                () = stop.cancelled() => return Ok(false),
             };
-            if acquired {
-                tracing::info!("{} became leader", self.lease.identity);
-                return true;
-            }
-            let holder = self.holder();
-            if holder != logged {
-                tracing::info!("the lease is held by {holder:?}; waiting");
-                logged = holder;
+            let refused = tried.as_ref().is_err_and(is_refusal);
+            refusals = if refused { refusals + 1 } else { 0 };
+            match tried {
+                Ok(true) => {
+                    tracing::info!("{} became leader", self.lease.identity);
+                    return Ok(true);
+                }
+                Err(failure) if refusals == REFUSALS_MAX => return Err(self.refused(failure)),
+                waiting => self.say_why(waiting, &mut said),
             }
             tokio::select! {
-                () = stop.cancelled() => return false,
+                () = stop.cancelled() => return Ok(false),
                 () = tokio::time::sleep(self.lease.timing.retry) => {}
             }
+        }
+    }
+
+    fn say_why(&self, waiting: Result<bool, Failure>, said: &mut String) {
+        let failed = waiting.is_err();
+        let why = match waiting {
+            Err(failure) => format!("cannot take the lease {} yet: {failure}", self.lease),
+            Ok(_) => format!(
+                "standing by: the lease {} is held by {:?}",
+                self.lease,
+                self.holder()
+            ),
+        };
+        if why == *said {
+            return;
+        }
+        if failed {
+            tracing::warn!("{why}");
+        } else {
+            tracing::info!("{why}");
+        }
+        *said = why;
+    }
+
+    fn refused(&self, failure: Failure) -> ElectionError {
+        ElectionError {
+            namespace: self.lease.namespace.clone(),
+            name: self.lease.name.clone(),
+            failure,
         }
     }
 
@@ -106,15 +170,23 @@ impl Elector {
             }
             // A hanging request must not delay the deadline.
             let left = deadline.saturating_sub(renewed.elapsed());
-            match tokio::time::timeout(left, self.try_once()).await {
-                Ok(true) => renewed = Instant::now(),
-                Ok(false) if self.is_taken() => break,
-                Ok(false) | Err(_) if renewed.elapsed() < deadline => {}
-                Ok(false) | Err(_) => break,
+            let tried = tokio::time::timeout(left, self.try_once()).await;
+            if let Ok(Err(failure)) = &tried {
+                tracing::warn!("renewing the lease {} failed: {failure}", self.lease);
+            }
+            match tried {
+                Ok(Ok(true)) => renewed = Instant::now(),
+                Ok(Ok(false)) if self.is_taken() => break,
+                _ if renewed.elapsed() < deadline => {}
+                _ => break,
             }
         }
         self.fence.close();
-        tracing::error!("lost the lease; its holder is {:?} now", self.holder());
+        let holder = self.holder();
+        tracing::error!(
+            "lost the lease {}; its holder is {holder:?} now",
+            self.lease
+        );
     }
 
     /// Runs `term` while this process holds the lease, and again each time it acquires it, until `stop` is cancelled or a
@@ -124,8 +196,8 @@ impl Elector {
         mut self,
         stop: &CancellationToken,
         mut term: impl FnMut() -> F,
-    ) -> Option<F::Output> {
-        while self.acquire(stop).await {
+    ) -> Result<Option<F::Output>, ElectionError> {
+        while self.acquire(stop).await? {
             let ended = {
                 let mut working = std::pin::pin!(term());
                 let early = tokio::select! {
@@ -139,10 +211,10 @@ impl Elector {
             };
             if ended.is_some() {
                 self.release().await;
-                return ended;
+                return Ok(ended);
             }
         }
-        None
+        Ok(None)
     }
 
     /// Releases the lease, so that other candidates need not wait. Call it when all writes have ended.
@@ -172,20 +244,14 @@ impl Elector {
     }
 
     /// Takes or renews the lease if possible, and opens the fence until the renew deadline.
-    async fn try_once(&mut self) -> bool {
+    async fn try_once(&mut self) -> Result<bool, Failure> {
         let began = Instant::now();
-        match self.take_or_renew(began).await {
-            Ok(true) => {
-                self.fence
-                    .open_until(began + self.lease.timing.renew_deadline);
-                true
-            }
-            Ok(false) => false,
-            Err(failure) => {
-                tracing::warn!("taking or renewing the lease failed: {failure}");
-                false
-            }
+        let ours = self.take_or_renew(began).await?;
+        if ours {
+            self.fence
+                .open_until(began + self.lease.timing.renew_deadline);
         }
+        Ok(ours)
     }
 
     async fn take_or_renew(&mut self, now: Instant) -> Result<bool, Failure> {

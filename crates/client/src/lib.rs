@@ -6,12 +6,14 @@
 //!                                                   └─▶ events ──────────▲
 //!   lease ─▶ fence: may this process write?   pace: how many writes at once?
 //!   fetch: one request to a server that is no Kubernetes API
+//!   connection: clients of servers in other processes, whose errors say what to check
 //!   clock, backoff, rate, metrics: used by all of them
 //! ```
 
 pub mod api;
 pub mod backoff;
 pub mod clock;
+pub mod connection;
 pub mod events;
 pub mod feed;
 pub mod fence;

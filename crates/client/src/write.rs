@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::backoff::{Backoff, Policy};
+use crate::connection;
 use crate::fence::Fence;
 
 /// How long a response may take. The API's own limit for a request is a minute.
@@ -332,7 +333,8 @@ impl Writer {
         let deadline = Instant::now() + TIMEOUT;
         let exchange = async {
             let response = self.client.send(request).await;
-            let response = response.map_err(|error| Failure::lost(error.to_string(), true))?;
+            let response =
+                response.map_err(|error| Failure::lost(connection::describe(&error), true))?;
             let retry_after = retry_after(&response);
             let code = response.status().as_u16();
             let body = response.into_body().collect_bytes().await;

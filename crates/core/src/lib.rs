@@ -40,6 +40,7 @@ pub mod lifecycle;
 pub mod managed_fields;
 pub mod metric;
 pub mod names;
+pub mod natural;
 pub mod pod;
 pub mod procfs;
 pub mod quantity;

@@ -5,8 +5,12 @@
 
 #![allow(clippy::print_stdout)] // Cargo reads a build script's instructions from stdout.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 /// A program of this workspace. The binary has the name of its package.
 pub struct Program<'a> {
@@ -35,6 +39,18 @@ impl Program<'_> {
         let target_dir = self.target_dir().join(from_env("TARGET"));
         let program = target_dir.join(self.profile).join(self.package);
         std::fs::copy(program, self.destination()).expect("cargo has just built the program");
+    }
+
+    /// Compresses the program that was built, in the gzip format.
+    ///
+    /// # Panics
+    /// If `OUT_DIR` is not writable.
+    pub fn compress(&self) {
+        let program = std::fs::read(self.destination()).expect("the program was built");
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let compressed = encoder.write_all(&program).and_then(|()| encoder.finish());
+        let compressed = compressed.expect("memory is writable");
+        std::fs::write(self.destination(), compressed).expect("OUT_DIR is writable");
     }
 
     /// Writes an empty file instead, for builds that embed nothing.

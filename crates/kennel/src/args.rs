@@ -9,12 +9,17 @@ use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
 use crate::check_flags::CheckArgs;
+use crate::election_flags::ElectionArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
+use crate::reset::ResetArgs;
 use crate::rollout::RolloutArgs;
 use crate::token_args::TokenArgs;
+use crate::verb::version::VersionArgs;
 use crate::why::WhyArgs;
 use kennel_agent::args::{AgentArgs, NodeArgs, ScenarioArgs};
+use kennel_agent::flag_values::listen_address;
+use kennel_agent::logging::{self, LogFormat};
 use kennel_playground::PlaygroundArgs;
 use kennel_server::audit;
 use kennel_standalone::controller_manager::selection::{self, Selection};
@@ -24,8 +29,19 @@ use kennel_standalone::controller_manager::selection::{self, Selection};
 #[command(name = "kennel", version, about, max_term_width = 100)]
 pub(crate) struct Args {
     /// Log level (error, warn, info, debug) or filter, such as `kennel::request=debug`
-    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER")]
+    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER", value_parser = logging::filter)]
     pub(crate) log: Option<String>,
+
+    /// Format of log lines on stderr
+    #[arg(
+        long,
+        global = true,
+        env = "KENNEL_LOG_FORMAT",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    pub(crate) log_format: LogFormat,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -71,8 +87,8 @@ pub(crate) enum Verb {
     /// Run a whole cluster in one process: API server, controllers and a node
     ///
     /// By default this machine is the cluster's only node and runs pods, in containers or as plain
-    /// processes. Pods keep running when kennel stops; the next start takes them over. With --simulate,
-    /// nodes are simulated: they run nothing and need little memory. Example:
+    /// processes. Pods keep running when kennel stops; the next start takes them over, and `kennel reset`
+    /// ends them. With --simulate, nodes are simulated: they run nothing and need little memory. Example:
     ///
     ///   kennel up --simulate 3 --data-dir ./kennel &
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig apply -f daemonset.yaml
@@ -84,7 +100,9 @@ pub(crate) enum Verb {
     ///
     /// Replaces the DaemonSet controller of kube-controller-manager, which must then run with
     /// --controllers='*,-daemonset-controller'. Connects to the cluster of --kubeconfig, of $KUBECONFIG
-    /// or ~/.kube/config, or of the pod that it runs in, whichever is found first. Example:
+    /// or ~/.kube/config, or of the pod that it runs in, whichever is found first. Of several, one works and
+    /// the others stand by; another DaemonSet controller that takes no part in that is noticed, and said in
+    /// the log and in events. Example:
     ///
     ///   kennel controller --kubeconfig ./kennel/admin.kubeconfig --metrics-listen 127.0.0.1:8080
     #[command(verbatim_doc_comment)]
@@ -98,8 +116,8 @@ pub(crate) enum Verb {
     ///
     /// Later starts need no flags. A kubeconfig of any Kubernetes API works as well. Pods run in
     /// containers if a container runtime is found, else as plain processes. They keep running when the
-    /// agent stops or crashes; the next start takes them over. With --manifest-dir and no cluster, the
-    /// agent runs static pods only. See docs/guides/join.md.
+    /// agent stops or crashes; the next start takes them over, and --cleanup ends them. With --manifest-dir
+    /// and no cluster, the agent runs static pods only. See docs/guides/join.md.
     ///
     /// With --runtime=simulated it simulates any number of nodes, which run nothing, as the user of
     /// --kubeconfig, of $KUBECONFIG or ~/.kube/config:
@@ -107,6 +125,22 @@ pub(crate) enum Verb {
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]
     Agent(Box<AgentArgs>),
+
+    /// End Kennel's pods on this machine, and delete its data
+    ///
+    /// Pods keep running when kennel stops; this ends them, when no kennel uses the data directory. It ends
+    /// pods (processes, and containers in a container runtime), unmounts their volumes, and deletes their
+    /// logs, the node's certificates and, in the data directory of a server, the cluster: all objects and
+    /// its certificate authority. It says what it will do and asks first. What Kennel did not create stays:
+    /// images, static pod manifests, files of yours in the data directory. With --keep-data it ends pods
+    /// and keeps all files; the next start runs the pods again. Exit code: 0 if nothing is left, 1 if
+    /// something is (repeat the command), 2 if it was rejected and nothing changed. Example:
+    ///
+    ///   kennel reset --data-dir ./kennel              # a cluster of `kennel up`, as if it had never been
+    ///   kennel reset --data-dir ./kennel --keep-data  # only end its pods
+    ///   kennel agent --cleanup                        # a machine that has joined a cluster
+    #[command(verbatim_doc_comment)]
+    Reset(ResetArgs),
 
     /// Create, list and delete bootstrap tokens, which machines use to join
     ///
@@ -138,11 +172,16 @@ pub(crate) enum Verb {
     /// Reads the cluster of --kubeconfig, of $KUBECONFIG or ~/.kube/config, without changing anything,
     /// and applies the rules of the DaemonSet controller and the scheduler to every node. Reports where
     /// a pod runs; where one is missing, with the first cause; which nodes are excluded, with the label
-    /// or toleration that would change that; and where a pod runs that should not. Exit code: 0 if
-    /// every node is as it should be, 1 if not, 2 if the cluster could not be read. Example:
+    /// or toleration that would change that; and where a pod runs that should not. Names labels and
+    /// taints that the template seems to misspell, and shows the last log lines of crash loops. Exit
+    /// code: 0 if every node is as it should be; 1 if not, or if a typo leaves no node; 2 if something
+    /// that was named does not exist, or the cluster could not be read. Example:
     ///
     ///   kennel why ds/agent -n monitoring
     ///   kennel why ds/agent --node worker-7
+    ///   kennel why pod/agent-x7k2p               # its DaemonSet, on its node
+    ///   kennel why -A                            # every DaemonSet, problems first
+    ///   kennel why -A --node worker-7            # every DaemonSet on one node
     ///   kennel why ds/agent -o json | jq '.nodes[] | select(.verdict == "missing")'
     ///
     /// A link named kubectl-kennel on the PATH makes it a kubectl plug-in: `kubectl kennel why ds/agent`.
@@ -199,6 +238,16 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Playground(PlaygroundArgs),
 
+    /// Print the version of this program, and of the server if one is configured
+    ///
+    /// Asks the server of --kubeconfig, of $KUBECONFIG or ~/.kube/config. If it cannot be reached, prints
+    /// the version of this program, and exits with 1. Example:
+    ///
+    ///   kennel version
+    ///   kennel version --client -o json
+    #[command(verbatim_doc_comment)]
+    Version(VersionArgs),
+
     /// Print a shell completion script
     ///
     /// For bash, in this shell and in later ones:
@@ -221,9 +270,12 @@ impl Verb {
     /// The log filter without --log. Log lines must not interrupt the tour of the playground.
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
-            Self::Playground(_) => "error",
-            Self::Token(_) | Self::Why(_) | Self::Rollout(_) => "warn",
-            _ => kennel_agent::logging::DEFAULT_FILTER,
+            Self::Playground(_) | Self::Reset(_) => "error",
+            Self::Agent(args) if args.cleanup => "error",
+            // Answers of the API that matter are part of the explanation.
+            Self::Why(_) => "warn,kube_client=off",
+            Self::Token(_) | Self::Rollout(_) | Self::Version(_) => "warn",
+            _ => logging::DEFAULT_FILTER,
         }
     }
 }
@@ -239,12 +291,13 @@ pub(crate) struct ServerArgs {
     )]
     pub(crate) data_dir: PathBuf,
 
-    /// Address to serve the API on; port 0 chooses a free port
+    /// Address to serve the API on, such as `localhost:6443` or `:6443` (all addresses); port 0 chooses a free port
     #[arg(
         long,
         env = "KENNEL_LISTEN",
         default_value = "127.0.0.1:6443",
-        value_name = "ADDRESS"
+        value_name = "ADDRESS",
+        value_parser = listen_address
     )]
     pub(crate) listen: SocketAddr,
 
@@ -316,14 +369,14 @@ pub(crate) struct UpArgs {
 
     /// Address of the real node's kubelet API (logs, exec, port-forward)
     /// [default: port 10250 of its address, or a free port if that is taken]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) node_listen: Option<SocketAddr>,
 
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
 
     /// Serve DNS on this address, as `kennel dns` does [default: no DNS server]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) dns_listen: Option<SocketAddr>,
 
     #[command(flatten)]
@@ -362,7 +415,7 @@ pub(crate) struct DnsArgs {
     pub(crate) kubeconfig: Option<PathBuf>,
 
     /// Address to serve DNS on, over UDP and TCP; port 0 chooses a free port
-    #[arg(long, default_value = "127.0.0.1:10053", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:10053", value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) dns_listen: SocketAddr,
 
     #[command(flatten)]
@@ -393,27 +446,14 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Use leader election, so that only one of several replicas writes
-    #[arg(long)]
-    pub(crate) leader_elect: bool,
-
-    /// Namespace of the lease for leader election
-    #[arg(long, default_value = "kube-system", value_name = "NAMESPACE")]
-    pub(crate) leader_elect_resource_namespace: String,
-
-    /// Name of the lease for leader election
-    #[arg(
-        long,
-        default_value = "kennel-daemonset-controller",
-        value_name = "NAME"
-    )]
-    pub(crate) leader_elect_resource_name: String,
+    #[command(flatten)]
+    pub(crate) election: ElectionArgs,
 
     /// Stage rollouts beside the cluster's own DaemonSet controller, where that cannot be switched off
     ///
     /// For DaemonSets with the update strategy `OnDelete` and a rollout policy: deletes old pods in the order of the
     /// stages, at most `rollingUpdate.maxUnavailable` (1 if absent) at a time, and the cluster's own controller makes the
-    /// new ones. Creates no pods and no revisions. Does not work this way, and is refused: going back by
+    /// new ones. Creates no pods and no revisions. Does not work this way, and is rejected: going back by
     /// itself (`on-failure: rollback`), `stages-on-create` and `pin-config`; `abort` only stops, and `freeze` only
     /// stops deletions. See docs/guides/existing-cluster.md.
     #[arg(long)]
@@ -424,7 +464,7 @@ pub(crate) struct ControllerArgs {
     pub(crate) placement: Placement,
 
     /// Address to serve /metrics, /healthz, /livez and /readyz on, over plain HTTP; port 0 chooses a free port
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pub(crate) metrics_listen: Option<SocketAddr>,
 
     #[command(flatten)]

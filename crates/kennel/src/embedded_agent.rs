@@ -5,13 +5,17 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Empty in debug builds.
+use flate2::read::GzDecoder;
+use kennel_agent::new_files::{NEW_PATH, first_missing, remove_empty_directories};
+use kennel_agent::node::absolute;
+
+/// Compressed (gzip); empty in debug builds.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kennel-agent"));
 /// In the agent's data directory.
 const DIRECTORY: &str = "bin";
@@ -23,7 +27,12 @@ pub(crate) fn exec(data: &Path) {
     if PROGRAM.is_empty() {
         return;
     }
-    let error = exec_program(PROGRAM, data, std::env::args_os());
+    let data = &absolute(data);
+    let mut program = Vec::new();
+    let error = match GzDecoder::new(PROGRAM).read_to_end(&mut program) {
+        Ok(_) => exec_program(&program, data, std::env::args_os()),
+        Err(error) => error,
+    };
     tracing::warn!(
         "running the embedded agent in-process, which needs more memory: cannot execute it in {}: {error}",
         data.display()
@@ -36,13 +45,24 @@ fn exec_program(
     data: &Path,
     mut arguments: impl Iterator<Item = OsString>,
 ) -> io::Error {
+    let new = first_missing(&data.join(DIRECTORY).join(NAME));
     let path = match write(program, data) {
         Ok(path) => path,
         Err(error) => return error,
     };
-    let mut command = Command::new(path);
+    let mut command = Command::new(&path);
     command.arg0(arguments.next().unwrap_or_else(|| "kennel".into()));
-    command.args(arguments).exec()
+    if let Some(new) = &new {
+        // The agent removes it if it fails to start.
+        command.env(NEW_PATH, new);
+    }
+    let error = command.args(arguments).exec();
+    if let Some(new) = new {
+        // Cannot fail in a way that matters: a file that is left is used by the next start.
+        let _left = fs::remove_file(&path);
+        remove_empty_directories(&data.join(DIRECTORY), &new);
+    }
+    error
 }
 
 /// Writes the program, unless the file has the same content already.
@@ -97,5 +117,14 @@ mod tests {
         fs::write(&file, "").unwrap();
         let error = exec_program(b"one", &file, std::iter::empty());
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_executed_is_removed() {
+        let data = tempfile::tempdir().unwrap();
+        let new = data.path().join("a/agent");
+        let error = exec_program(b"#!/nowhere/interpreter", &new, std::iter::empty());
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!data.path().join("a").exists());
     }
 }

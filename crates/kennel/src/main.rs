@@ -3,11 +3,13 @@
 mod args;
 mod bench;
 mod check_flags;
+mod election_flags;
 mod embedded_agent;
 mod eviction_flags;
 mod generate;
 mod inspect;
 mod metrics_server;
+mod reset;
 mod rollout;
 mod token_args;
 mod verb;
@@ -31,10 +33,16 @@ fn main() -> ExitCode {
         args.log
             .as_deref()
             .unwrap_or(args.verb.default_log_filter()),
+        args.log_format,
     );
     if let args::Verb::Agent(agent) = &args.verb
         && !agent.simulates_nodes()
+        && !agent.cleanup
     {
+        if let Err(error) = kennel_agent::check(agent) {
+            logging::print_error(&error);
+            return ExitCode::FAILURE;
+        }
         embedded_agent::exec(&agent.data_dir);
     }
     match verb::run(args) {

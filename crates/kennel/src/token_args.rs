@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use kennel_agent::flag_values::server_url;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TokenArgs {
@@ -29,13 +30,13 @@ pub(crate) struct TokenArgs {
 pub(crate) enum TokenVerb {
     /// Create a token, and print the command that joins a machine with it
     Create {
-        /// Lifetime: 90m, 24h, 7d; 0 means no expiry
+        /// Lifetime: 90m, 24h, 7d; 0: never expires
         #[arg(long, default_value = "24h", value_name = "TIME", value_parser = lifetime)]
         ttl: Duration,
 
         /// URL of the server for other machines [default: the URL in the kubeconfig; a loopback address is replaced
         /// by this machine's address if the server listens there]
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", value_parser = server_url)]
         server: Option<String>,
 
         /// Description shown by `kennel token list`

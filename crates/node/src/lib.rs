@@ -9,6 +9,7 @@
 //! watch and to write.
 
 pub mod agent;
+pub mod cleanup;
 pub(crate) mod directory_watch;
 pub(crate) mod files;
 pub mod inputs;

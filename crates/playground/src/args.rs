@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
+use kennel_agent::flag_values::listen_address;
 use kennel_agent::node::absolute;
 
 const NODES_DEFAULT: u32 = 3;
@@ -43,7 +44,7 @@ pub struct PlaygroundArgs {
 
     /// Address to serve the API on; port 0 chooses a free port
     /// [default: port 6443 of the bridge between the nodes, or of 127.0.0.1 if there is none]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Option<SocketAddr>,
 }
 

@@ -11,7 +11,7 @@ use kennel_node::agent::lock::{Lock, LockError};
 use serde::{Deserialize, Serialize};
 
 /// The journal. Its presence also marks the directory as a playground's.
-const FILE: &str = "playground.json";
+pub(super) const FILE: &str = "playground.json";
 const LOCK_FILE: &str = "lock";
 
 /// The resources outside of the directory.

@@ -20,6 +20,7 @@ mod subnet;
 mod tour;
 
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
@@ -69,6 +70,23 @@ pub async fn run(args: PlaygroundArgs) -> anyhow::Result<()> {
     let cleaned = clean_up(&plan, &directory, &journal, &mut signals).await;
     let removed = cleaned.and_then(|()| Ok(directory.remove()?));
     result.and(removed)
+}
+
+/// Whether a directory is a playground's.
+pub fn is_data_dir(dir: &Path) -> bool {
+    dir.join(journal::FILE).exists()
+}
+
+/// Removes what a killed playground left; returns what could not be removed. Fails while a playground runs.
+pub async fn remove(dir: &Path) -> anyhow::Result<Vec<String>> {
+    let (directory, journal) = LockedDirectory::take(dir)?;
+    let cleanup = Cleanup::default();
+    let journal = journal.unwrap_or_default();
+    let failures = cleanup.run(dir, &directory, &journal).await;
+    if failures.is_empty() {
+        directory.remove()?;
+    }
+    Ok(failures)
 }
 
 /// Starts the cluster, runs the tour, and stops the cluster.

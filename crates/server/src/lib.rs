@@ -37,6 +37,7 @@ mod authorize;
 pub mod backend;
 mod bootstrap;
 pub mod continuation;
+pub mod data_dir;
 mod derived;
 pub mod discovery;
 pub mod expire;

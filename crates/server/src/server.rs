@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use kennel_store::LOCK_FILE;
 use kennel_store::{OpenError, Options};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

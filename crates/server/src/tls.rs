@@ -32,10 +32,10 @@ pub enum TlsError {
     #[error("a certificate or key in the data directory cannot be read")]
     Pem(#[from] rustls::pki_types::pem::Error),
     /// The library refused them.
-    #[error("TLS refused the certificates in the data directory")]
+    #[error("TLS rejected the certificates in the data directory")]
     Tls(#[from] rustls::Error),
     /// The library refused the CA.
-    #[error("TLS refused the certificate authority in the data directory")]
+    #[error("TLS rejected the certificate authority in the data directory")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 

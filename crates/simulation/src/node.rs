@@ -205,7 +205,7 @@ fn status(number: u32, name: &str, resources: &Value, boot_id: &str, now: &str) 
             "osImage": "Kennel simulated node",
             "kernelVersion": "simulated",
             "containerRuntimeVersion": concat!("simulated://", env!("CARGO_PKG_VERSION")),
-            "kubeletVersion": concat!("v1.36.0-kennel.", env!("CARGO_PKG_VERSION")),
+            "kubeletVersion": kennel_types::version::GIT_VERSION,
             "kubeProxyVersion": "",
             "machineID": machine_id.replace('-', ""),
             "systemUUID": machine_id,

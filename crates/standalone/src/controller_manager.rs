@@ -1,11 +1,13 @@
 //! Starts the controllers of a whole cluster, each as a supervised component and a client of the API with rights of
 //! its own. Starting nodes is left to the caller.
 
+mod leadership;
 pub mod selection;
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use kennel_client::fence::Fence;
 use kennel_client::metrics::{Observed, Page};
 use kennel_control::certificates::{self, Authority};
 use kennel_control::daemonset::CheckSettings;
@@ -65,13 +67,18 @@ fn placement(
     let mut all_metrics: Vec<Arc<dyn Observed>> = Vec::new();
     if selection.runs(selection::DAEMON_SET) {
         let client = clients::controller(api, "daemon-set-controller");
+        let watcher = clients::informers(api);
         let settings = daemonset::Settings {
             checks,
+            fence: Fence::closed(),
+            instance: leadership::IDENTITY.into(),
             ..daemonset::Settings::default()
         };
         all_metrics.push(settings.metrics.clone());
         supervisor.start("daemonset controller", move |informers, stop| {
-            daemonset::run(client.clone(), informers, settings.clone(), stop)
+            let (client, watcher, settings) = (client.clone(), watcher.clone(), settings.clone());
+            let shared = daemonset::run(client.clone(), informers, settings.clone(), stop.clone());
+            leadership::lead(client, watcher, settings, shared, stop)
         });
     }
     if selection.runs(selection::SCHEDULER) {

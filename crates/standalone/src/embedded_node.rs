@@ -91,7 +91,7 @@ impl EmbeddedNode {
             data: config.data,
         };
         let settings = node::settings(&config.node, name, addresses, place)?;
-        let runtime = node::runtime(&config.node, &settings.paths.data).await?;
+        let runtime = node::runtime(&config.node, &settings.paths.data)?;
         let ca = CertificateDer::from_pem_slice(server.ca_cert_pem.as_bytes());
         let authority = Authority::new(server.ca_cert_pem, server.ca_key_pem);
         let authority = authority.context("cannot sign the node's certificate")?;
@@ -136,7 +136,7 @@ impl EmbeddedNode {
             // A runtime reports each event once, so a restarted node must open it again.
             let runtime = match first {
                 Some(runtime) => runtime,
-                None => node::runtime(&args, &settings.paths.data).await?,
+                None => node::runtime(&args, &settings.paths.data)?,
             };
             let start = Start {
                 settings,

@@ -93,7 +93,7 @@ pub enum OpenError {
     #[error("{} is not a database", path.display())]
     NotADatabase { path: PathBuf },
     #[error(
-        "{} is a database of another program (application id {application_id:#x}); refusing to touch it",
+        "{} is a database of another program (application id {application_id:#x}); it was not changed",
         path.display()
     )]
     Foreign { path: PathBuf, application_id: i32 },

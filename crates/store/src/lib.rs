@@ -24,5 +24,5 @@ pub use error::{Compacted, Damage, OpenError, RangeAtError, WatchEnd, WriteError
 pub use memory::Watch;
 pub use record::{Durability, Event, History, Op, Page, Record, Revision, Written};
 pub use seal::{Opened, Seal, SealError};
-pub use sqlite::{DATABASE_FILE, LOCK_FILE, Options, SqliteStore};
+pub use sqlite::{DATABASE_FILE, Directory, LOCK_FILE, Options, SqliteStore};
 pub use stats::Stats;

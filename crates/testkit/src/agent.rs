@@ -141,6 +141,14 @@ fn launch(plan: &AgentPlan, dir: &Path, network: Option<&Network>) -> Child {
             command.arg(flag).arg(dir.join(name));
         }
     }
+    // On this machine, tests run beside each other: each agent listens on a free port.
+    let told = plan
+        .arguments
+        .iter()
+        .any(|told| told.starts_with("--listen"));
+    if network.is_none() && !told {
+        command.args(["--listen", "0.0.0.0:0"]);
+    }
     command
         .args(&plan.arguments)
         .env("NO_COLOR", "1")

@@ -99,11 +99,16 @@ impl Controller {
     pub fn stop(mut self) -> ExitStatus {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).expect("our own child can be signalled");
+        self.wait_for_end()
+    }
+
+    /// Waits until it ends by itself.
+    pub fn wait_for_end(&mut self) -> ExitStatus {
         let deadline = Deadline::seconds(PATIENCE_SECONDS);
         loop {
             match self.child.try_wait().expect("the child can be waited for") {
                 Some(status) => return status,
-                None => assert!(!deadline.passed(), "no end after SIGTERM:\n{}", self.log()),
+                None => assert!(!deadline.passed(), "it does not end:\n{}", self.log()),
             }
             deadline.pause();
         }

@@ -4,6 +4,7 @@
 //! What goes wrong when is drawn from a seed. What was asked for is written down, so that a test can
 //! say who wrote what, and when.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,8 @@ struct State {
     faulty_reads: u32,
     cut_off: Vec<&'static str>,
     written: Vec<Written>,
+    /// How often each path was read.
+    read: BTreeMap<String, usize>,
 }
 
 /// What goes wrong for one client. Copies share their state.
@@ -82,6 +85,7 @@ impl Faults {
             faulty_reads: 0,
             cut_off: Vec::new(),
             written: Vec::new(),
+            read: BTreeMap::new(),
         })))
     }
 
@@ -110,6 +114,11 @@ impl Faults {
         self.with(|state| state.written.clone())
     }
 
+    /// How often this path was read so far.
+    pub fn read(&self, path: &str) -> usize {
+        self.with(|state| state.read.get(path).copied().unwrap_or(0))
+    }
+
     /// A client of this API for which this goes wrong.
     pub fn client(&self, api: Arc<Api>, name: &'static str) -> kube::Client {
         let faults = self.clone();
@@ -136,6 +145,8 @@ impl Faults {
             if writes {
                 let at = Instant::now();
                 state.written.push(Written { at, method, path });
+            } else {
+                *state.read.entry(path).or_default() += 1;
             }
             match (cut, state.failing) {
                 (true, _) => Fault::Broken,

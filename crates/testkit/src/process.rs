@@ -195,6 +195,16 @@ impl Kennel {
         self.restart()
     }
 
+    /// Stops it as an operator would, and starts it again on the same directory and the same port with other arguments.
+    #[must_use = "dropping it ends it"]
+    pub fn come_back_with(mut self, arguments: &[&str]) -> Self {
+        self.arguments = arguments.iter().map(ToString::to_string).collect();
+        self.terminate();
+        self.wait_for_end();
+        let address = SocketAddr::new(self.listen.ip(), self.address().port());
+        self.launch_at(&address.to_string())
+    }
+
     /// Kills it as a crash would, and starts it again on the same directory with other arguments.
     #[must_use = "dropping it ends it"]
     pub fn crash_and_restart_with(mut self, arguments: &[&str]) -> Self {

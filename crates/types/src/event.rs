@@ -26,6 +26,9 @@ pub struct Event {
     pub event_time: Option<Timestamp>,
     pub series: Option<EventSeries>,
     pub metadata: EventMetadata,
+    /// Which of several processes of the component wrote it; empty for most components.
+    #[serde(deserialize_with = "null_as_default")]
+    pub reporting_instance: String,
 }
 
 /// An event to record on some object.
@@ -79,6 +82,14 @@ impl Event {
             .or(self.event_time)
             .or(self.metadata.creation_timestamp)
             .unwrap_or_default()
+    }
+
+    /// When it happened first; when it happened last if it does not say.
+    pub fn first_seen(&self) -> Timestamp {
+        self.first_timestamp
+            .or(self.event_time)
+            .or(self.metadata.creation_timestamp)
+            .unwrap_or_else(|| self.last_seen())
     }
 
     /// How often it happened: at least once.

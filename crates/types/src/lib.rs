@@ -19,6 +19,7 @@ mod resource;
 mod text_enum;
 pub mod time;
 pub mod verb;
+pub mod version;
 
 pub use condition::{Condition, ConditionStatus, ConditionType};
 pub use daemonset::{DaemonSet, DaemonSetStatus};

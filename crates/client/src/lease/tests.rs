@@ -24,6 +24,7 @@ struct State {
     version: u64,
     failing: bool,
     hanging: bool,
+    forbidden: bool,
 }
 
 impl Api {
@@ -69,6 +70,11 @@ impl Api {
         if state.failing {
             return (500, json!({}));
         }
+        if state.forbidden && *method != Method::GET {
+            let message =
+                "leases.coordination.k8s.io is forbidden: User \"x\" cannot create resource";
+            return (403, json!({"message": message, "reason": "Forbidden"}));
+        }
         if *method == Method::GET {
             return match &state.lease {
                 Some(lease) => (200, lease.clone()),
@@ -96,7 +102,7 @@ async fn the_first_one_creates_the_lease_and_renews_it() {
     let api = Api::default();
     let (mut one, fence) = api.elector("one");
     let stop = CancellationToken::new();
-    assert!(one.acquire(&stop).await);
+    assert!(one.acquire(&stop).await.unwrap());
     assert!(fence.is_open());
     let before = api.spec();
     assert_eq!(before["holderIdentity"], "one");
@@ -118,9 +124,9 @@ async fn a_second_one_waits_until_the_first_has_been_silent_for_the_whole_durati
     let (mut one, first) = api.elector("one");
     let (mut two, second) = api.elector("two");
     let stop = CancellationToken::new();
-    assert!(one.acquire(&stop).await);
+    assert!(one.acquire(&stop).await.unwrap());
     let began = Instant::now();
-    assert!(two.acquire(&stop).await);
+    assert!(two.acquire(&stop).await.unwrap());
     assert!(began.elapsed() >= DURATION, "{:?}", began.elapsed());
     assert!(!first.is_open(), "the first had stopped before");
     assert!(second.is_open());
@@ -139,7 +145,7 @@ async fn a_holder_that_cannot_renew_stops_writing_before_others_may_take_over() 
         let api = Api::default();
         let (mut one, fence) = api.elector("one");
         let stop = CancellationToken::new();
-        assert!(one.acquire(&stop).await);
+        assert!(one.acquire(&stop).await.unwrap());
         let won = Instant::now();
         api.set(|state| (state.failing, state.hanging) = (!hang, hang));
         let watching = fence.clone();
@@ -163,7 +169,7 @@ async fn a_short_failure_costs_nothing() {
     let api = Api::default();
     let (mut one, fence) = api.elector("one");
     let stop = CancellationToken::new();
-    assert!(one.acquire(&stop).await);
+    assert!(one.acquire(&stop).await.unwrap());
     api.set(|state| state.failing = true);
     let repair = api.clone();
     let holding = async {
@@ -184,12 +190,12 @@ async fn a_lease_given_back_can_be_taken_at_once() {
     let (mut one, fence) = api.elector("one");
     let (mut two, _) = api.elector("two");
     let stop = CancellationToken::new();
-    assert!(one.acquire(&stop).await);
+    assert!(one.acquire(&stop).await.unwrap());
     one.release().await;
     assert!(!fence.is_open());
     assert_eq!(api.spec()["holderIdentity"], "");
     let began = Instant::now();
-    assert!(two.acquire(&stop).await);
+    assert!(two.acquire(&stop).await.unwrap());
     assert!(began.elapsed() < RETRY);
     assert_eq!(api.spec()["leaseTransitions"], 1);
 }
@@ -200,9 +206,9 @@ async fn who_is_told_to_stop_stops_waiting() {
     let (mut one, _) = api.elector("one");
     let (mut two, fence) = api.elector("two");
     let stop = CancellationToken::new();
-    assert!(one.acquire(&stop).await);
+    assert!(one.acquire(&stop).await.unwrap());
     stop.cancel();
-    assert!(!two.acquire(&stop).await);
+    assert!(!two.acquire(&stop).await.unwrap());
     assert!(!fence.is_open());
 }
 
@@ -229,8 +235,36 @@ async fn a_term_lasts_as_long_as_the_lease_and_its_end_gives_the_lease_back() {
         terms.lock().unwrap().push("finished");
     });
     let (ended, ()) = tokio::join!(leading, breakage);
-    assert!(ended.is_some());
+    assert!(ended.unwrap().is_some());
     assert_eq!(*terms.lock().unwrap(), ["begun", "begun", "finished"]);
     assert_eq!(api.spec()["holderIdentity"], "");
     assert!(!fence.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_may_not_write_the_lease_gives_up_and_says_which() {
+    let api = Api::default();
+    api.set(|state| state.forbidden = true);
+    let (mut one, fence) = api.elector("one");
+    let error = one.acquire(&CancellationToken::new()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot use the lease kube-system/l for leader election"
+    );
+    assert!(error.failure.to_string().contains("is forbidden"));
+    assert!(!fence.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn rights_that_come_a_moment_later_are_waited_for() {
+    let api = Api::default();
+    api.set(|state| state.forbidden = true);
+    let (mut one, _) = api.elector("one");
+    let granted = async {
+        tokio::time::sleep(RETRY).await;
+        api.set(|state| state.forbidden = false);
+    };
+    let stop = CancellationToken::new();
+    let (acquired, ()) = tokio::join!(one.acquire(&stop), granted);
+    assert!(acquired.unwrap());
 }

@@ -33,7 +33,7 @@ pub enum AuthorityError {
     Sign(rcgen::Error),
     #[error(transparent)]
     Request(#[from] RequestError),
-    #[error("the authority's certificate has ended")]
+    #[error("the authority's certificate has expired")]
     Expired,
     /// The new certificate could not be given the request's subject.
     #[error("a new certificate cannot be read")]

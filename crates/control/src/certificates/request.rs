@@ -33,7 +33,7 @@ pub enum RequestError {
     CommonNames,
     #[error("a subjectAltName is of a kind that is not signed")]
     AlternativeName,
-    #[error("an IP subjectAltName is no address")]
+    #[error("an IP subjectAltName is not an address")]
     Address,
 }
 

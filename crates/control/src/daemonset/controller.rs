@@ -1,5 +1,7 @@
 //! The controller: events in, writes out.
 
+mod conflicts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,21 +9,22 @@ use std::time::Duration;
 use kennel_client::clock::{self, Clock};
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::pace::Pace;
-use kennel_client::write::Writer;
-use kennel_core::daemonset::Planner;
+use kennel_client::write::{self, Writer};
+use kennel_core::daemonset::conflict::Witness;
 use kennel_core::daemonset::event::{
     Action, Answer, CheckAnswer, CheckRequest, ConfigEvent, Event as PlannerEvent, FailureKind,
     Identity, Outcome as WriteOutcome, Ticket, Write,
 };
 use kennel_core::daemonset::options::Options;
 use kennel_core::daemonset::planner::Now;
-use kennel_core::daemonset::required;
+use kennel_core::daemonset::{Planner, required};
 use kennel_types::{Monotonic, Node, Timestamp};
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
 use super::checks::Checker;
 use super::config::ConfigWatches;
+use super::conflicts::ConflictWatch;
 use super::events::Event;
 use super::metrics::{self, Metrics};
 use super::writes::{self, Failed, PendingNames, Status};
@@ -34,10 +37,6 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the metrics of rollouts are updated while no rollout changes its phase.
 const ROLLOUTS_INTERVAL: Duration = Duration::from_secs(1);
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are of the large variant"
-)]
 pub(super) enum Outcome {
     Write {
         ticket: Ticket,
@@ -61,6 +60,11 @@ pub(super) enum Outcome {
         ticket: Ticket,
         answer: CheckAnswer,
     },
+    /// The events on a DaemonSet whose pods another controller may have created or deleted.
+    EventsRead {
+        daemon_set: Arc<Identity>,
+        read: Result<Vec<Witness>, write::Failure>,
+    },
 }
 
 /// A DaemonSet, beside what the planner knows of it.
@@ -78,9 +82,13 @@ pub(super) struct Parts {
     pub(super) pace: Pace,
     pub(super) writer: Writer,
     pub(super) recorder: Recorder,
+    /// For events about other controllers.
+    pub(super) alarms: Recorder,
     pub(super) checker: Checker,
     pub(super) metrics: Arc<Metrics>,
     pub(super) configs: ConfigWatches,
+    /// Nothing if another controller acts on the same DaemonSets on purpose.
+    pub(super) conflicts: Option<ConflictWatch>,
 }
 
 pub(super) struct DaemonSetController {
@@ -89,6 +97,7 @@ pub(super) struct DaemonSetController {
     assist: bool,
     writer: Writer,
     recorder: Recorder,
+    alarms: Recorder,
     pace: Pace,
     checker: Checker,
     /// The planner's monotonic time.
@@ -101,6 +110,8 @@ pub(super) struct DaemonSetController {
     waiting: BTreeMap<Arc<str>, Arc<Node>>,
     /// Of ConfigMaps, while some DaemonSet's config is pinned.
     configs: ConfigWatches,
+    /// Notices other controllers.
+    conflicts: Option<ConflictWatch>,
     /// When the metrics of rollouts were last updated; `None` after a rollout's state was written.
     rollouts_shown: Option<Instant>,
 }
@@ -121,11 +132,10 @@ impl Controller for DaemonSetController {
         match event {
             Event::Planner(event) => {
                 match &event {
-                    PlannerEvent::DaemonSetGone(uid) => drop(self.known.remove(uid)),
+                    PlannerEvent::DaemonSetGone(uid) => self.forget(uid),
                     PlannerEvent::NodeGone(name) => drop(self.waiting.remove(name)),
-                    PlannerEvent::Pod(pod) => {
-                        self.pending_names.observed(&pod.namespace, &pod.name);
-                    }
+                    PlannerEvent::Pod(pod) => self.observe_pod(pod),
+                    PlannerEvent::PodGone(uid) => self.observe_pod_gone(uid),
                     _ => {}
                 }
                 self.apply(event);
@@ -147,14 +157,15 @@ impl Controller for DaemonSetController {
     }
 
     fn synced(&mut self, _: &mut Context<Self>) {
+        if let Some(conflicts) = &mut self.conflicts {
+            conflicts.start();
+        }
         self.apply(PlannerEvent::Synced);
     }
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
-        let due = self.planner.next_deadline();
-        let due = due.is_some_and(|at| at <= Timestamp::from_millis(clock::now_ms()));
-        let steady = self.planner.next_steady_deadline();
-        if due || steady.is_some_and(|at| at <= self.clock.monotonic()) {
+        let wake = self.planner.next_wake();
+        if wake.is_some_and(|at| at <= self.clock.monotonic()) {
             self.apply(PlannerEvent::Tick);
         }
         for action in self.planner.take_actions() {
@@ -185,6 +196,7 @@ impl Controller for DaemonSetController {
         for namespace in self.configs.update(self.planner.config_namespaces(), cx) {
             self.apply(PlannerEvent::Config(ConfigEvent::Closed(namespace)));
         }
+        self.look_for_conflicts(cx);
         self.show_rollouts();
     }
 
@@ -212,6 +224,7 @@ impl Controller for DaemonSetController {
             Outcome::Check { ticket, answer } => {
                 self.apply(PlannerEvent::CheckFinished { ticket, answer });
             }
+            Outcome::EventsRead { daemon_set, read } => self.judge_conflict(&daemon_set, read),
             Outcome::Write {
                 ticket,
                 daemon_set,
@@ -233,10 +246,9 @@ impl Controller for DaemonSetController {
     }
 
     fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
-        let wall = self.planner.next_deadline().map(|at| clock.when(at));
-        let steady = self.planner.next_steady_deadline();
-        let steady = steady.map(|at| clock.monotonic() + (at - self.clock.monotonic()));
-        wall.into_iter().chain(steady).min()
+        let look = self.conflicts.as_ref().and_then(ConflictWatch::next_look);
+        let wake = self.planner.next_wake().into_iter().chain(look).min()?;
+        Some(clock.monotonic() + (wake - self.clock.monotonic()))
     }
 
     fn observe(&self, round: &Round) {
@@ -259,15 +271,18 @@ impl DaemonSetController {
             pace,
             writer,
             recorder,
+            alarms,
             checker,
             metrics,
             configs,
+            conflicts,
         } = parts;
         Self {
             assist: options.assist,
             planner: Planner::new(options),
             writer,
             recorder,
+            alarms,
             pace,
             checker,
             clock: Clock::start(),
@@ -276,6 +291,7 @@ impl DaemonSetController {
             known: BTreeMap::new(),
             waiting: BTreeMap::new(),
             configs,
+            conflicts,
             rollouts_shown: None,
         }
     }
@@ -316,13 +332,23 @@ impl DaemonSetController {
         self.planner.apply(now, event);
     }
 
+    fn forget(&mut self, daemon_set: &str) {
+        self.known.remove(daemon_set);
+        if let Some(conflicts) = &mut self.conflicts {
+            conflicts.forget(daemon_set);
+        }
+    }
+
     fn write(
-        &self,
+        &mut self,
         ticket: Ticket,
         daemon_set: Arc<Identity>,
         write: Write,
         cx: &mut Context<Self>,
     ) {
+        if let (Some(conflicts), Write::DeletePod(pod)) = (&mut self.conflicts, &write) {
+            conflicts.deleting(&pod.uid);
+        }
         let (writer, names) = (self.writer.clone(), self.pending_names.clone());
         cx.spawn(async move {
             let place = metrics::place(&write);
@@ -426,13 +452,16 @@ impl DaemonSetController {
 
     fn emit(&self, daemon_set: &Identity, note: Note) {
         self.metrics.events.increment();
+        self.recorder.emit(self.reference(daemon_set), note);
+    }
+
+    fn reference(&self, daemon_set: &Identity) -> Reference {
         let known = self.known.get(&daemon_set.uid);
         let version = known.and_then(|known| known.object.metadata.resource_version.clone());
-        let about = Reference {
+        Reference {
             resource_version: version.unwrap_or_default(),
             ..Reference::new("apps/v1", "DaemonSet", daemon_set)
-        };
-        self.recorder.emit(about, note);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kennel_client::clock;
 use kennel_client::metrics::{Counter, Gauge, Histogram, Observed, Page};
+use kennel_core::daemonset::conflict::Conflict;
 use kennel_core::daemonset::event::{Outcome, Write};
 
 pub use rollouts::ROLLOUT_METRICS;
@@ -28,6 +29,8 @@ kennel_core::metrics! {
         "Syncs skipped because the observed object was older than the last write.";
     Counter EVENTS = "kennel_daemonset_events_total" []
         "Events emitted on DaemonSets, before aggregation.";
+    Counter CONFLICTS = "kennel_daemonset_conflicting_writes_total" ["action"]
+        "Pods of our DaemonSets that another controller created or deleted, as its events say.";
     Histogram PLANNING = "kennel_daemonset_sync_seconds" [] "Time to plan a round.";
     Histogram WRITING = "kennel_daemonset_write_seconds" []
         "Time from the start of a write to its response.";
@@ -99,6 +102,8 @@ pub struct Metrics {
     pub(super) waiting: Gauge,
     pub(super) stale: Counter,
     pub(super) events: Counter,
+    created_by_others: Counter,
+    deleted_by_others: Counter,
     pub(super) planning: Histogram,
     writing: Histogram,
     /// The time of the last round, in seconds since the epoch.
@@ -120,6 +125,12 @@ impl Metrics {
         };
         counters[place].increment();
         self.writing.observe(took);
+    }
+
+    pub(super) fn conflicted(&self, conflict: &Conflict) {
+        let count = |counter: &Counter, pods: &[_]| pods.iter().for_each(|_| counter.increment());
+        count(&self.created_by_others, &conflict.created);
+        count(&self.deleted_by_others, &conflict.deleted);
     }
 
     fn show_writes(&self, page: &mut Page) {
@@ -146,6 +157,11 @@ impl Observed for Metrics {
         let stale = "group=\"apps\",resource=\"daemonsets\"";
         page.rows(&STALE, [(stale, self.stale.get())]);
         page.number(&EVENTS, self.events.get());
+        let conflicts = [
+            ("action=\"create_pod\"", self.created_by_others.get()),
+            ("action=\"delete_pod\"", self.deleted_by_others.get()),
+        ];
+        page.rows(&CONFLICTS, conflicts);
         self.planning.show(page, &PLANNING);
         self.writing.show(page, &WRITING);
         page.number(&ROUND, self.round.get());

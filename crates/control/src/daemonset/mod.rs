@@ -11,6 +11,7 @@
 
 mod checks;
 mod config;
+mod conflicts;
 mod controller;
 mod events;
 mod metrics;
@@ -24,6 +25,7 @@ use kennel_client::pace::Pace;
 use kennel_client::work::WRITES_AT_ONCE;
 use kennel_client::write::Writer;
 use kennel_client::{Error, write};
+use kennel_core::daemonset::conflict;
 use kennel_core::daemonset::options::{self, Options};
 pub use kennel_core::daemonset::pod::Placement;
 use kube::Client;
@@ -34,11 +36,17 @@ use crate::informers::Informers;
 use checks::Checker;
 pub use checks::{AddressError, CheckHost, CheckSettings, PrometheusUrl};
 use config::ConfigWatches;
+use conflicts::ConflictWatch;
 use controller::{DaemonSetController, Parts};
 pub use metrics::{METRICS, Metrics, ROLLOUT_METRICS};
 
 /// The source that events name.
 const COMPONENT: &str = "daemonset-controller";
+/// The lease of the election in which all DaemonSet controllers of Kennel take part.
+pub const LEASE_NAMESPACE: &str = "kube-system";
+pub const LEASE_NAME: &str = "kennel-daemonset-controller";
+/// That of assistants, which work beside another DaemonSet controller.
+pub const ASSIST_LEASE_NAME: &str = "kennel-daemonset-controller-assist";
 /// Part of the version of Kennel's own server.
 const OWN_SERVER: &str = "+kennel";
 
@@ -55,6 +63,8 @@ pub struct Settings {
     pub checks: CheckSettings,
     /// Another controller creates pods and revisions: only stage the rollouts of the strategy `OnDelete`.
     pub assist: bool,
+    /// The `reportingInstance` of events: tells them from those of other controllers. Unique per process.
+    pub instance: Arc<str>,
 }
 
 impl Default for Settings {
@@ -66,6 +76,7 @@ impl Default for Settings {
             metrics: Arc::default(),
             checks: CheckSettings::default(),
             assist: false,
+            instance: format!("{:016x}", fastrand::u64(..)).into(),
         }
     }
 }
@@ -80,7 +91,18 @@ pub fn run(
     let watches = events::watches(informers);
     let configs = ConfigWatches::new(client.clone());
     let writer = Writer::new(client, settings.fence);
-    let (recorder, recording) = Recorder::new(writer.clone(), COMPONENT, stop.clone());
+    let instance = if settings.assist {
+        conflict::assistant(&settings.instance)
+    } else {
+        settings.instance.to_string()
+    };
+    let recorder = || Recorder::of_instance(writer.clone(), COMPONENT, &instance, stop.clone());
+    let (events, events_written) = recorder();
+    // Two controllers at odds exhaust the number of events on a DaemonSet; what says so must not be lost with them.
+    let (alarms, alarms_written) = recorder();
+    let recording = async {
+        tokio::join!(events_written, alarms_written);
+    };
     let (planner_pace, pace) = if settings.foreign {
         (options::Pace::SlowStart, Pace::adaptive(WRITES_AT_ONCE))
     } else {
@@ -93,11 +115,13 @@ pub fn run(
     };
     let parts = Parts {
         pace,
+        recorder: events,
+        alarms,
         writer,
-        recorder,
         checker: Checker::new(settings.checks),
         metrics: settings.metrics,
         configs,
+        conflicts: (!settings.assist).then(|| ConflictWatch::new(settings.instance)),
     };
     let controller = DaemonSetController::new(options, parts);
     frame::run_with(controller, watches, recording, stop)

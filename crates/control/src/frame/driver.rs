@@ -29,7 +29,7 @@ pub async fn run<C: Controller>(
     if result.is_ok() {
         cx.work.finish().await;
     }
-    tracing::info!("{name} stopped");
+    tracing::debug!("{name} stopped");
     result
 }
 

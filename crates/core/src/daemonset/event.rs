@@ -84,10 +84,6 @@ pub type Outcome = Result<Answer, Failure>;
 
 /// The response to a successful write.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one exists for a moment, and none are kept"
-)]
 pub enum Answer {
     /// Nothing that the planner reads: for deletions, adoptions, releases and labels.
     Nothing,
@@ -95,7 +91,7 @@ pub enum Answer {
     Pod { name: Arc<str> },
     /// The stored revision: after [`Write::CreateRevision`] and [`Write::RenumberRevision`].
     /// Also if one of that name exists and has the same data (rule 4.6.2).
-    Revision(Revision),
+    Revision(Box<Revision>),
     /// The ConfigMap that was made: after [`Write::CopyConfig`].
     ConfigMap(ConfigMapView),
     Status {

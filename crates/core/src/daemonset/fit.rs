@@ -12,6 +12,12 @@ use super::view::NodeView;
 use crate::affinity::NodeSelector;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration};
 
+/// The taints of nodes that are not ready.
+pub const NOT_READY_TAINTS: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
+
 /// The eligibility of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fit {
@@ -155,6 +161,13 @@ impl Rules {
         let tolerated = |taint: &Taint| self.tolerations.iter().any(|t| t.tolerates(taint));
         let taints = node.taints.iter().filter(repels);
         taints.map(move |taint| (Rule::Taint(taint), tolerated(taint)))
+    }
+
+    /// Whether a pod should run on this node once it is ready: the taints of a node that is not ready do not count (R2.1).
+    pub fn selects_ready(&self, node: &NodeView) -> bool {
+        let passes = |rule: &Rule<'_>| matches!(rule, Rule::Taint(taint) if NOT_READY_TAINTS.contains(&taint.key.as_str()));
+        self.checks(node)
+            .all(|(rule, holds)| holds || passes(&rule))
     }
 
     /// Rule 2.2.

@@ -15,6 +15,7 @@
 //! ```
 
 mod backoff;
+pub mod conflict;
 mod decision;
 pub mod event;
 mod expectation;

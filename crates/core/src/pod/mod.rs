@@ -14,6 +14,7 @@ pub mod admit;
 pub mod backoff;
 pub mod defaults;
 pub mod eviction;
+pub mod failure;
 pub mod observed;
 pub mod plan;
 pub mod probe;

@@ -70,6 +70,8 @@ pub struct Input<'a> {
     pub command: Option<(&'static str, &'a str, &'a Command)>,
     /// The present stage takes nodes by label and has no healthy one (R3.8).
     pub lacks_nodes: &'a dyn Fn() -> bool,
+    /// Where the cut has to move, if fewer nodes than the present stage's size lie up to it (R3.1).
+    pub moved_cut: &'a dyn Fn() -> Option<Cut>,
     /// The first stage, whatever nodes have the target already.
     pub first: &'a dyn Fn() -> Option<NextStage>,
     /// The stage to go on with, if one is left.
@@ -112,6 +114,10 @@ const CHECK_INCONCLUSIVE: &str = "CheckInconclusive";
 
 pub fn step(input: &Input<'_>) -> Step {
     if let Some((key, text, command)) = input.command {
+        if ends_bake(input, command) && (input.moved_cut)().is_some() {
+            // The bake of the nodes that come with a larger stage has not begun.
+            return Step::Wait(None);
+        }
         return match obey(input, command) {
             Some((mut state, verdict, transition)) => {
                 state.seen.insert(key.to_owned(), text.to_owned());
@@ -150,6 +156,9 @@ fn updating(input: &Input<'_>) -> Step {
     if (input.lacks_nodes)() {
         return wait_for_nodes(input);
     }
+    if (input.moved_cut)().is_some() {
+        return Step::Wait(None);
+    }
     let bakes = present_stage(input).is_some_and(|stage| !stage.bake.is_zero());
     if bakes && input.state.accepted != Accepted::All {
         let state = enter(input.state, Phase::Baking);
@@ -166,7 +175,7 @@ fn baking(input: &Input<'_>) -> Step {
     if input.in_phase < bake {
         return Step::Wait(bake.checked_sub(input.in_phase));
     }
-    if input.totals.pending > 0 {
+    if input.totals.pending > 0 || (input.moved_cut)().is_some() {
         return Step::Wait(None);
     }
     complete_stage(input)
@@ -229,6 +238,11 @@ fn go_on(input: &Input<'_>) -> (State, Verdict, Transition) {
     if let Some(NextStage { stage, cut }) = (input.next)() {
         let mut state = enter(input.state, Phase::Updating);
         (state.stage, state.cut) = (stage, cut);
+        (state, Verdict::Progressing, Transition::StageStarted)
+    } else if let Some(cut) = (input.moved_cut)() {
+        // The policy's last stage is the present one by now, and larger than it was.
+        let mut state = enter(input.state, Phase::Updating);
+        state.cut = cut;
         (state, Verdict::Progressing, Transition::StageStarted)
     } else {
         let state = enter(input.state, Phase::Complete);
@@ -357,8 +371,19 @@ fn is_checked(state: &State) -> bool {
 }
 
 fn present_stage<'a>(input: &Input<'a>) -> Option<&'a super::stage::Stage> {
-    let index = input.state.stage.checked_sub(1)?;
-    input.policy.stages.get(index)
+    input.policy.stage(input.state.stage)
+}
+
+/// The command ends the bake of the present stage.
+fn ends_bake(input: &Input<'_>, command: &Command) -> bool {
+    let promotes = matches!(
+        command,
+        Command::Promote {
+            extent: Extent::Stage(_),
+            ..
+        }
+    );
+    promotes && input.state.phase == Phase::Baking
 }
 
 /// The same rollout in another phase. The caller fills in when it began.

@@ -155,12 +155,7 @@ impl<'a> Outline<'a> {
 
     /// `stage 2 of 4 (10% 30m)`.
     pub fn stage_text(&self, policy: &Policy) -> String {
-        let stage = self.state().map_or(0, |state| state.stage);
-        let stages = &policy.stages;
-        match stage.checked_sub(1).and_then(|index| stages.get(index)) {
-            Some(size) => format!("stage {stage} of {} ({size})", stages.len()),
-            None => format!("stage {} of {}", stage.max(1), stages.len()),
-        }
+        policy.stage_text(self.state().map_or(0, |state| state.stage))
     }
 
     fn enter_nodes(&mut self, input: &Input<'a>, claimed: &[&Revision]) {
@@ -182,8 +177,9 @@ impl<'a> Outline<'a> {
         let mut found = Vec::new();
         let mut places = Places::default();
         for view in input.nodes {
-            let wanted = rules.judge(view).run;
-            let by_stable = self.fit_of_stable(view).is_some_and(|fit| fit.run);
+            let wanted = rules.selects_ready(view);
+            let by_stable = self.rules_of_stable.as_ref();
+            let by_stable = by_stable.is_some_and(|rules| rules.selects_ready(view));
             if !wanted && !by_stable {
                 continue;
             }
@@ -334,9 +330,7 @@ fn find_stable<'a>(
 }
 
 fn stage_size(policy: &Policy, stage: usize) -> Option<&Size> {
-    let last = policy.stages.len().checked_sub(1)?;
-    let index = stage.checked_sub(1)?.min(last);
-    policy.stages.get(index).map(|stage| &stage.size)
+    policy.stage(stage).map(|stage| &stage.size)
 }
 
 /// Whether a stage takes nodes by label, and this is one.

@@ -90,6 +90,21 @@ impl Policy {
         None
     }
 
+    /// A stage, counted from 1. A policy may have become shorter than the rollout has come; its last stage counts then.
+    pub fn stage(&self, number: usize) -> Option<&Stage> {
+        let last = self.stages.len();
+        self.stages.get(number.min(last).checked_sub(1)?)
+    }
+
+    /// `stage 2 of 4 (10% 30m)`.
+    pub fn stage_text(&self, number: usize) -> String {
+        let stages = self.stages.len();
+        match self.stage(number) {
+            Some(stage) => format!("stage {} of {stages} ({stage})", number.min(stages)),
+            None => format!("stage 1 of {stages}"),
+        }
+    }
+
     /// How many of the rollout's nodes may have failed without failing the rollout; a percentage is rounded down.
     pub fn allowed_failures(&self, nodes: i64) -> i64 {
         match self.max_failures {
@@ -419,47 +434,54 @@ mod tests {
         error.to_string()
     }
 
+    /// Key, value, and words of the message.
+    const UNREADABLE: &[(&str, &str, &str)] = &[
+        ("stages", "some", "must be stages separated by commas"),
+        ("spread", "", "must be the key of a node label"),
+        ("spread", "a b", "must be the key of a node label"),
+        ("healthy-deadline", "10", "must be a duration"),
+        ("healthy-deadline", "0s", "longer than 0s"),
+        ("progress-deadline", "-5m", "must be a duration"),
+        ("progress-deadline", "", "must be a duration"),
+        ("blame-window", "1d", "such as 90s, 10m or 1h30m"),
+        ("max-failures", "-1", "must be a count"),
+        ("max-failures", "110%", "from 0% to 100%"),
+        ("max-failures", "few", "must be a count"),
+        ("max-restarts", "50%", "must be a count such as 0 or 5"),
+        ("max-restarts", "-1", "must be a count such as 0 or 5"),
+        ("max-restarts", "+1", "must be a count such as 0 or 5"),
+        (
+            "on-failure",
+            "Rollback",
+            "must be \"pause\" or \"rollback\"",
+        ),
+        ("down-nodes", "ignore", "must be \"skip\" or \"count\""),
+        ("stages-on-create", "yes", "must be \"true\" or \"false\""),
+        ("pin-config", "1", "must be \"true\" or \"false\""),
+        ("policy", "off", "must be \"none\", or absent"),
+        ("check", "shell rm", "must be \"prometheus EXPRESSION"),
+        ("check", "shell rm", "neither prometheus nor webhook"),
+        ("check", "prometheus up ~ 1", "is not a comparison"),
+        (
+            "check",
+            "webhook ftp://x",
+            "with http:// or https://: the URL",
+        ),
+        (
+            "stage",
+            "10%",
+            "the key is unknown; the keys of a policy are blame-window",
+        ),
+        ("verdict", "stable", "the commands are abort, freeze"),
+    ];
+
     #[test]
     fn r1_2_an_unreadable_value_says_what_is_allowed() {
-        for (key, value, words) in [
-            ("stages", "some", "must be stages separated by commas"),
-            ("spread", "", "must be the key of a node label"),
-            ("spread", "a b", "must be the key of a node label"),
-            ("healthy-deadline", "10", "must be a duration"),
-            ("healthy-deadline", "0s", "longer than 0s"),
-            ("progress-deadline", "-5m", "must be a duration"),
-            ("progress-deadline", "", "must be a duration"),
-            ("blame-window", "1d", "such as 90s, 10m or 1h30m"),
-            ("max-failures", "-1", "must be a count"),
-            ("max-failures", "110%", "from 0% to 100%"),
-            ("max-failures", "few", "must be a count"),
-            ("max-restarts", "50%", "must be a count such as 0 or 5"),
-            ("max-restarts", "-1", "must be a count such as 0 or 5"),
-            ("max-restarts", "+1", "must be a count such as 0 or 5"),
-            (
-                "on-failure",
-                "Rollback",
-                "must be \"pause\" or \"rollback\"",
-            ),
-            ("down-nodes", "ignore", "must be \"skip\" or \"count\""),
-            ("stages-on-create", "yes", "must be \"true\" or \"false\""),
-            ("pin-config", "1", "must be \"true\" or \"false\""),
-            ("policy", "off", "must be \"none\", or absent"),
-            ("check", "shell rm", "must be \"prometheus EXPRESSION"),
-            ("check", "shell rm", "neither prometheus nor webhook"),
-            ("check", "prometheus up ~ 1", "is not a comparison"),
-            (
-                "check",
-                "webhook ftp://x",
-                "with http:// or https://: the URL",
-            ),
-            (
-                "stage",
-                "10%",
-                "the key is unknown; the keys of a policy are blame-window",
-            ),
-            ("verdict", "stable", "the commands are abort, freeze"),
-        ] {
+        for key in KEYS {
+            let tested = UNREADABLE.iter().any(|(tested, ..)| *tested == key);
+            assert!(tested, "{key}");
+        }
+        for (key, value, words) in UNREADABLE {
             let error = refused(key, value);
             assert!(error.contains(words), "{error}");
             assert!(error.starts_with(&format!("{PREFIX}{key}: ")), "{error}");

@@ -69,8 +69,8 @@ pub enum Refusal {
     #[error("{hash} has not failed: it is in phase {phase}; there is nothing to retry")]
     NotFailed { hash: String, phase: Phase },
     #[error(
-        "{key}: {value} was carried out before and would do nothing; \
-         kubectl rollout undo {reference} goes back as well"
+        "{key}: {value} is there already and was dealt with; to give it again, take it away first: \
+         kubectl annotate {reference} {key}-"
     )]
     CarriedOut {
         key: String,

@@ -30,7 +30,8 @@ pub fn hash<'a>(
         let record = preceding.record.owned_by(owner);
         match (record.verdict, record.state) {
             (Some(Verdict::Stable), _) => return Some(preceding.hash()),
-            (Some(_), Some(state)) if state.stable.is_some() => {
+            // Without one, its first creation was staged: there is none before it either.
+            (Some(_), Some(state)) => {
                 let named =
                     |revision: &&&Revision| Some(revision.hash()) == state.stable.as_deref();
                 return claimed.iter().find(named).map(|revision| revision.hash());

@@ -3,6 +3,8 @@
 use kennel_types::Timestamp;
 use serde::Serialize;
 
+use super::finding::Finding;
+use super::log::LogAnswer;
 use super::snapshot::Snapshot;
 use crate::daemonset::survey::Survey;
 
@@ -16,6 +18,8 @@ pub enum Verdict {
     Missing,
     /// It has a pod and is not eligible.
     Lingers,
+    /// It has a pod, and whether that runs is not known, because the node is not ready.
+    Unknown,
     /// It is not eligible and has no pod.
     Excluded,
     /// It has an available pod.
@@ -77,46 +81,6 @@ impl Cause {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) verdict: Verdict,
-    pub(super) cause: Cause,
-    /// Without pod names and times, so that nodes in the same state can be grouped.
-    pub(super) message: String,
-    pub(super) remedy: Option<String>,
-    pub(super) since: Option<Timestamp>,
-    pub(super) pod: Option<String>,
-}
-
-impl Finding {
-    pub(super) fn new(verdict: Verdict, cause: Cause, message: impl Into<String>) -> Self {
-        Self {
-            verdict,
-            cause,
-            message: message.into(),
-            remedy: None,
-            since: None,
-            pod: None,
-        }
-    }
-
-    pub(super) fn missing(cause: Cause, message: impl Into<String>) -> Self {
-        Self::new(Verdict::Missing, cause, message)
-    }
-
-    #[must_use]
-    pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
-    }
-
-    #[must_use]
-    pub(super) fn since(mut self, since: Option<Timestamp>) -> Self {
-        self.since = since;
-        self
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub rule: String,
@@ -162,10 +126,14 @@ pub struct NodeAnswer {
     /// Commands or YAML that would fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// When the trouble began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
+    /// Of the container that the cause is about, if it exits again and again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogAnswer>,
     /// Its place in the order in which a staged rollout takes nodes, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<usize>,
@@ -179,7 +147,8 @@ pub struct NodeAnswer {
 }
 
 impl NodeAnswer {
-    pub(super) fn new(node: &str, finding: Finding) -> Self {
+    pub(super) fn new(node: &str, finding: Finding, snapshot: &Snapshot) -> Self {
+        let log = finding.log.map(|source| LogAnswer::of(source, snapshot));
         Self {
             node: node.to_owned(),
             verdict: finding.verdict,
@@ -188,6 +157,7 @@ impl NodeAnswer {
             remedy: finding.remedy,
             since: finding.since,
             pod: finding.pod,
+            log,
             place: None,
             remarks: Vec::new(),
             checks: Vec::new(),
@@ -229,9 +199,10 @@ pub struct Counts {
     pub available: i64,
     /// Eligible nodes with a pod of the current template.
     pub updated: i64,
-    /// By verdict, like the next three.
+    /// By verdict, like the next four.
     pub missing: usize,
     pub lingers: usize,
+    pub unknown: usize,
     pub excluded: usize,
     pub runs: usize,
 }
@@ -242,11 +213,11 @@ pub struct Answer {
     pub schema: &'static str,
     pub namespace: String,
     pub name: String,
-    /// Whether every node is in its desired state.
+    /// Whether every node is in its desired state, and no typo leaves the DaemonSet without nodes.
     pub ok: bool,
     pub counts: Counts,
     pub notes: Vec<Note>,
-    /// In the order of names.
+    /// In the natural order of names.
     pub nodes: Vec<NodeAnswer>,
 }
 
@@ -270,6 +241,7 @@ impl Answer {
                 updated: survey.counters.updated,
                 missing: with(Verdict::Missing),
                 lingers: with(Verdict::Lingers),
+                unknown: with(Verdict::Unknown),
                 excluded: with(Verdict::Excluded),
                 runs: with(Verdict::Runs),
             },

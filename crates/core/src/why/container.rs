@@ -5,9 +5,11 @@ use kennel_types::pod::{ContainerStateTerminated, ContainerStateWaiting};
 use kennel_types::{Container, ContainerStatus};
 
 use super::Case;
-use super::answer::{Cause, Finding};
-use super::probe;
+use super::answer::Cause;
+use super::finding::Finding;
+use super::log::LogSource;
 use super::snapshot::PodSnapshot;
+use super::{probe, since};
 
 /// A container's spec and status.
 pub(super) struct ContainerCase<'a> {
@@ -30,6 +32,12 @@ impl ContainerCase<'_> {
         self.init && self.spec.is_sidecar()
     }
 
+    /// Whether an event about its pod is about this container, or does not say.
+    pub(super) fn is_subject_of(&self, event: &Event) -> bool {
+        let path = &event.involved_object.field_path;
+        path.is_empty() || path.contains(&format!("{{{}}}", self.spec.name))
+    }
+
     /// Whether it is ready, or has succeeded if it is an init container.
     fn is_done(&self) -> bool {
         let Some(status) = self.status else {
@@ -48,21 +56,22 @@ pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Option<Finding> {
     let status = &pod.object.status;
     let events = case.snapshot.events_of(&pod.view.uid);
     if status.container_statuses.is_empty() && status.init_container_statuses.is_empty() {
-        return Some(preparation_failure(&events).unwrap_or_else(|| {
+        return Some(preparation_failure(pod, &events).unwrap_or_else(|| {
             Finding::missing(Cause::NotStarted, "the kubelet has not started the pod yet")
-                .since(Some(pod.created()))
+                .since(Some(since::bound(pod)))
         }));
     }
     let container = container_cases(pod).find(|container| !container.is_done())?;
     let finding = match container.status {
         None => None,
-        Some(status) => unready_cause(pod, &container, status, &events),
+        Some(status) => unready_cause(case, pod, &container, status, &events),
     };
     finding
-        .or_else(|| preparation_failure(&events))
+        .or_else(|| preparation_failure(pod, &events))
         .or_else(|| {
             let message = format!("{} has not been started yet", container.title());
-            Some(Finding::missing(Cause::Starting, message))
+            let since = since::turn(pod, &container);
+            Some(Finding::missing(Cause::Starting, message).since(Some(since)))
         })
 }
 
@@ -89,20 +98,29 @@ fn status_of<'a>(statuses: &'a [ContainerStatus], name: &str) -> Option<&'a Cont
 }
 
 fn unready_cause(
+    case: &Case<'_>,
     pod: &PodSnapshot,
     container: &ContainerCase<'_>,
     status: &ContainerStatus,
     events: &[&Event],
 ) -> Option<Finding> {
+    let failing_since = since::container_failure(pod, container, status, events, case.snapshot.now);
     if let Some(waiting) = &status.state.waiting {
-        return waiting_cause(pod, container, status, waiting, events);
+        let finding = waiting_cause(pod, container, status, waiting, events)?;
+        return Some(finding.since(Some(failing_since)));
     }
     if let Some(ended) = &status.state.terminated {
-        return Some(crashed(pod, container, ended, events));
+        let finding = crashed(pod, container, ended, false, events);
+        return Some(finding.since(Some(failing_since)));
     }
     let running = status.state.running.as_ref()?;
-    let since = running.started_at;
+    let started_at = running.started_at;
     if container.init && !container.is_sidecar() {
+        let since = if status.restart_count > 0 {
+            Some(failing_since)
+        } else {
+            started_at
+        };
         let message = format!(
             "{} is still running, and the other containers wait for it",
             container.title()
@@ -110,6 +128,7 @@ fn unready_cause(
         let finding = Finding::missing(Cause::InitContainer, message).since(since);
         return Some(finding.remedy(logs(pod, container, false)));
     }
+    let since = since::unready(pod, status, started_at);
     Some(probe::find(container, status, events).since(since))
 }
 
@@ -150,7 +169,7 @@ fn waiting_cause(
         }
         "CrashLoopBackOff" => {
             let ended = status.last_state.terminated.clone().unwrap_or_default();
-            crashed(pod, container, &ended, events)
+            crashed(pod, container, &ended, true, events)
         }
         "ContainerCreating" | "PodInitializing" | "" => return None,
         _ => Finding::missing(Cause::Starting, text("waits")).remedy(pod.describe()),
@@ -158,15 +177,22 @@ fn waiting_cause(
     Some(finding)
 }
 
-/// The container exited and is restarted.
+/// The container exited and is restarted. `previous`: the kubelet counts the run that ended as the previous one.
 fn crashed(
     pod: &PodSnapshot,
     container: &ContainerCase<'_>,
     ended: &ContainerStateTerminated,
+    previous: bool,
     events: &[&Event],
 ) -> Finding {
+    let log = LogSource {
+        pod: pod.view.name.to_string(),
+        container: container.spec.name.clone(),
+        previous,
+    };
+    let remedy = logs(pod, container, previous);
     if let Some(finding) = probe::killed(container, events) {
-        return finding.remedy(logs(pod, container, true));
+        return finding.remedy(remedy).log(log);
     }
     let mut message = format!(
         "{} does not stay up: {}",
@@ -177,7 +203,9 @@ fn crashed(
         message.push_str(": ");
         message.push_str(&line(&ended.message));
     }
-    Finding::missing(Cause::CrashLoop, message).remedy(logs(pod, container, true))
+    Finding::missing(Cause::CrashLoop, message)
+        .remedy(remedy)
+        .log(log)
 }
 
 /// `exited with code 137 (OOMKilled)`.
@@ -200,21 +228,29 @@ fn logs(pod: &PodSnapshot, container: &ContainerCase<'_>, previous: bool) -> Str
 }
 
 /// An event about volumes or the sandbox, without which no container starts.
-fn preparation_failure(events: &[&Event]) -> Option<Finding> {
-    let (cause, title, event) = events.iter().find_map(|event| {
-        let (cause, title) = match event.reason.as_str() {
-            "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => {
-                (Cause::Volume, "a volume cannot be mounted")
-            }
-            "FailedCreatePodSandBox" | "NetworkNotReady" | "FailedPodSandBoxStatus" => {
-                (Cause::Sandbox, "the node cannot create the pod sandbox")
-            }
-            _ => return None,
-        };
-        Some((cause, title, event))
-    })?;
+fn preparation_failure(pod: &PodSnapshot, events: &[&Event]) -> Option<Finding> {
+    let (cause, event) = events
+        .iter()
+        .find_map(|event| Some((preparation(event)?, event)))?;
+    let title = match cause {
+        Cause::Volume => "a volume cannot be mounted",
+        _ => "the node cannot create the pod sandbox",
+    };
     let message = format!("{title}: {}", line(&event.message));
-    Some(Finding::missing(cause, message).since(Some(event.last_seen())))
+    let same = events.iter().copied();
+    let same = same.filter(|event| preparation(event) == Some(cause));
+    Some(Finding::missing(cause, message).since(since::first_event(pod, same)))
+}
+
+/// The cause that an event about the preparation of a pod shows.
+fn preparation(event: &Event) -> Option<Cause> {
+    match event.reason.as_str() {
+        "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => Some(Cause::Volume),
+        "FailedCreatePodSandBox" | "NetworkNotReady" | "FailedPodSandBoxStatus" => {
+            Some(Cause::Sandbox)
+        }
+        _ => None,
+    }
 }
 
 /// Joins lines and truncates.

@@ -2,20 +2,15 @@
 
 use std::fmt::Write as _;
 
-use super::answer::{Cause, Check, Finding, Verdict};
+use super::answer::{Cause, Check, Verdict};
+use super::finding::Finding;
 use super::remedy::remedies;
-use super::{Case, pod};
+use super::{Case, node_not_ready};
 use crate::affinity::{NodeSelector, Part};
 use crate::daemonset::NodeView;
-use crate::daemonset::fit::{Fit, Rule, Rules};
+use crate::daemonset::fit::{Fit, NOT_READY_TAINTS, Rule, Rules};
 use crate::selector::{Operator, Requirement};
 use crate::taint::{NO_SCHEDULE, Taint, Toleration};
-
-/// The taints of nodes that are not ready.
-pub(super) const NOT_READY_TAINTS: [&str; 2] = [
-    "node.kubernetes.io/not-ready",
-    "node.kubernetes.io/unreachable",
-];
 
 /// In the order of evaluation.
 pub(super) fn checks(rules: &Rules, node: &NodeView) -> Vec<Check> {
@@ -39,13 +34,10 @@ pub(super) fn find(case: &Case<'_>, fit: Fit) -> Finding {
         .collect();
     let is_not_ready = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if NOT_READY_TAINTS.contains(&t.key.as_str()) && t.effect == NO_SCHEDULE);
     let has_pods = !case.place.pods.is_empty();
-    if failed.iter().all(is_not_ready) {
-        return not_ready(case, has_pods);
-    }
     // The first rule that still fails once the node is ready.
     let first = failed.iter().find(|rule| !is_not_ready(rule));
     let Some(first) = first else {
-        return Finding::missing(Cause::NodeNotReady, "the node is not ready");
+        return node_not_ready::find(case);
     };
     let others = failed.iter().filter(|rule| !is_not_ready(rule)).count() - 1;
     let mut message = failure_text(first, view);
@@ -54,7 +46,7 @@ pub(super) fn find(case: &Case<'_>, fit: Fit) -> Finding {
         1 => message.push_str(" (and one more rule)"),
         n => write!(message, " (and {n} more rules)").expect("a String takes every write"),
     }
-    let remedy = remedies(&failed, view);
+    let remedy = remedies(&failed, view, case.typos);
     let cause = cause(first);
     if !has_pods {
         return Finding::new(Verdict::Excluded, cause, message).remedy(remedy);
@@ -89,24 +81,6 @@ fn lingering(
         "the controller deletes its pod"
     };
     (format!("{message}; {then}"), to_make_eligible)
-}
-
-/// A node that is only excluded because it is not ready.
-fn not_ready(case: &Case<'_>, has_pods: bool) -> Finding {
-    let unready = case.node().and_then(super::NodeSnapshot::unready);
-    let since = unready.as_ref().and_then(|c| c.last_transition_time);
-    let why = unready.map_or_else(|| "by its taint".to_owned(), |c| pod::reason(&c));
-    let finding = if has_pods {
-        let message =
-            format!("the node is not ready ({why}): its pods may still run but are not counted");
-        Finding::new(Verdict::Lingers, Cause::NodeNotReady, message)
-    } else {
-        let message = format!("the node is not ready ({why}): its pod is created when it is ready");
-        Finding::missing(Cause::NodeNotReady, message)
-    };
-    finding
-        .since(since)
-        .remedy(format!("kubectl describe node {}", case.name))
 }
 
 fn cause(rule: &Rule<'_>) -> Cause {
@@ -205,7 +179,7 @@ fn part_text(part: &Part<'_>, node: &NodeView) -> String {
     }
 }
 
-fn requirement_text(requirement: &Requirement) -> String {
+pub(super) fn requirement_text(requirement: &Requirement) -> String {
     let key = requirement.key();
     let values = requirement.values().join(", ");
     match requirement.operator() {
@@ -219,14 +193,14 @@ fn requirement_text(requirement: &Requirement) -> String {
     }
 }
 
-fn taint_text(taint: &Taint) -> String {
+pub(super) fn taint_text(taint: &Taint) -> String {
     match taint.value.as_str() {
         "" => format!("{}:{}", taint.key, taint.effect),
         value => format!("{}={value}:{}", taint.key, taint.effect),
     }
 }
 
-fn toleration_text(toleration: &Toleration) -> String {
+pub(super) fn toleration_text(toleration: &Toleration) -> String {
     let key = match toleration.key.as_str() {
         "" => "any key",
         key => key,

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
+use kennel_types::Timestamp;
 use kennel_types::event::Event;
 
 use super::Case;
-use super::answer::{Cause, Finding, Note};
+use super::answer::{Cause, Note};
+use super::finding::Finding;
 use super::snapshot::Snapshot;
 
 /// A failed creation explains a missing pod for this long: longer than the retry backoff of any controller.
 const RECENT: Duration = Duration::from_mins(30);
 
-/// A node that does not exist, though a pod or the user names it.
+/// A node that does not exist, though a pod names it.
 pub(super) fn node_gone(case: &Case<'_>) -> Finding {
     let Some(standing) = case.decisive() else {
-        return Finding::missing(Cause::NodeGone, "there is no node of this name")
-            .remedy("kubectl get nodes");
+        let message = "the node is gone; a pod without owner names it";
+        return Finding::missing(Cause::NodeGone, message);
     };
     let message = if standing.pod.bound_to.is_some() {
         "the node is gone; the pod garbage collector deletes its pod"
@@ -36,10 +38,10 @@ pub(super) fn find(case: &Case<'_>) -> Finding {
             "a pod without owner is here and matches the selector: the controller adopts it";
         return Finding::missing(Cause::Adopting, message);
     }
-    if let Some(event) = recent_failure(case.snapshot) {
+    if let Some((event, since)) = recent_failure(case.snapshot) {
         let (cause, message) = creation_failure(event);
         return Finding::missing(cause, message)
-            .since(Some(event.last_seen()))
+            .since(Some(since))
             .remedy(advice(cause, case.snapshot));
     }
     if let Some((cause, message)) = unobserved(case.snapshot) {
@@ -82,12 +84,25 @@ fn unobserved(snapshot: &Snapshot) -> Option<(Cause, String)> {
     })
 }
 
-/// The last failed creation, if it is recent.
-fn recent_failure(snapshot: &Snapshot) -> Option<&Event> {
+/// The last failed creation, if it is recent, and when the first one happened. Messages contain the name that the pod
+/// would have had, so every failure can be an event of its own.
+fn recent_failure(snapshot: &Snapshot) -> Option<(&Event, Timestamp)> {
     let events = snapshot.events_of(&snapshot.daemon_set.uid);
-    let recent = |event: &&Event| snapshot.now.saturating_since(event.last_seen()) <= RECENT;
-    let failed = |event: &&Event| event.reason == "FailedCreate";
-    events.into_iter().filter(recent).find(failed)
+    let mut failures = events.into_iter().filter(|e| e.reason == "FailedCreate");
+    let last = failures.next()?;
+    let follows = |at: Timestamp, event: &Event| at.saturating_since(event.last_seen()) <= RECENT;
+    if !follows(snapshot.now, last) {
+        return None;
+    }
+    let (cause, _) = creation_failure(last);
+    let mut since = last.first_seen();
+    for event in failures.filter(|event| creation_failure(event).0 == cause) {
+        if !follows(since, event) {
+            break;
+        }
+        since = since.min(event.first_seen());
+    }
+    Some((last, since))
 }
 
 /// Classifies the API server's message.

@@ -5,7 +5,8 @@
 //!                                                           │
 //!     eligibility, remedy (node not eligible) · missing_pod · pod, container, probe (pod not available)
 //!     unscheduled · rollout (old or new template) · staged (stages and verdicts of a rollout policy)
-//!     waiting (nodes that wait for required DaemonSets)
+//!     node_not_ready · waiting (nodes that wait for required DaemonSets)
+//!     typo (labels and taints that no node has) · since (when the trouble began) · log (of a crash)
 //! ```
 //!
 //! The planner and the scheduler make every decision; this module only explains them.
@@ -14,20 +15,29 @@ mod answer;
 mod container;
 mod duration;
 mod eligibility;
+mod finding;
+mod label_index;
+mod log;
 mod missing_pod;
+mod node_not_ready;
 mod pod;
 mod probe;
 mod remedy;
+mod resemblance;
 mod rollout;
+mod since;
 mod snapshot;
 mod staged;
 #[cfg(test)]
 mod tests;
+mod typo;
 mod unscheduled;
 mod waiting;
 
 pub use answer::{Answer, Cause, Check, NodeAnswer, Note, PodAnswer, Verdict};
 pub use duration::human_duration;
+pub use log::{LogAnswer, LogSnapshot, LogSource};
+pub use resemblance::closest;
 pub use snapshot::{NodeSnapshot, PodSnapshot, RequiredSnapshot, Snapshot};
 pub use unscheduled::{NodeOccupancy, OccupyingPod};
 
@@ -37,8 +47,10 @@ use crate::daemonset::NodeView;
 use crate::daemonset::fit::{Fit, Rules};
 use crate::daemonset::required::SOME_REQUIRED;
 use crate::daemonset::survey::{Input, Survey, SurveyedNode, SurveyedPod, survey};
+use crate::natural;
 use crate::rollout::outline::{self, Outline};
-use answer::Finding;
+use finding::Finding;
+use typo::Typos;
 
 /// The input of the answer for one node.
 struct Case<'a> {
@@ -49,6 +61,7 @@ struct Case<'a> {
     busy: &'a [&'a str],
     rollout: &'a Outline<'a>,
     turns: &'a staged::Turns,
+    typos: &'a Typos,
     name: &'a str,
     place: &'a SurveyedNode<'a>,
 }
@@ -70,7 +83,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Answers for every node, and for every node that a pod names, in the order of names.
+/// Answers for every node, and for every node that a pod names, in the natural order of names.
 pub fn explain(snapshot: &Snapshot) -> Answer {
     let views: Vec<NodeView> = snapshot.nodes.iter().map(|n| n.view.clone()).collect();
     let pods: Vec<_> = snapshot.pods.iter().map(|p| p.view.clone()).collect();
@@ -93,13 +106,11 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
         assume_nodes(&mut survey);
     }
     staged::judge_by_stable(&mut survey, &rollout);
-    if let Some(asked) = &snapshot.only {
-        survey.nodes.entry(asked.as_str().into()).or_default();
-    }
     let rules = Rules::of_template(&snapshot.daemon_set.template, SOME_REQUIRED);
     let asked = |name: &&Arc<str>| snapshot.only.as_deref().is_none_or(|only| only == &***name);
     let busy = rollout::busy(snapshot, &survey);
     let turns = staged::Turns::of(&rollout);
+    let typos = Typos::of(&snapshot.daemon_set.template, &rules, &snapshot.nodes);
     let nodes = survey.nodes.keys().filter(asked).map(|name| {
         let case = Case {
             snapshot,
@@ -108,14 +119,19 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
             busy: &busy,
             rollout: &rollout,
             turns: &turns,
+            typos: &typos,
             name,
             place: &survey.nodes[name],
         };
         node_answer(&case)
     });
-    let nodes: Vec<NodeAnswer> = nodes.collect();
-    let notes = notes(snapshot, &survey, &rollout);
-    Answer::new(snapshot, &survey, nodes, notes)
+    let mut nodes: Vec<NodeAnswer> = nodes.collect();
+    nodes.sort_by(|a, b| natural::compare(&a.node, &b.node));
+    let mut notes = notes(snapshot, &survey, &rollout);
+    notes.splice(0..0, typos.notes(survey.counters.desired == 0));
+    let mut answer = Answer::new(snapshot, &survey, nodes, notes);
+    answer.ok &= !typos.exclude_all(&rules, &snapshot.nodes);
+    answer
 }
 
 /// Without permission to list nodes, every node that a pod names is assumed to exist and to be eligible.
@@ -133,7 +149,7 @@ fn node_answer(case: &Case<'_>) -> NodeAnswer {
     let node = case.node();
     let checks = node.map(|node| eligibility::checks(case.rules, &node.view));
     let pods = case.place.pods.iter().map(|s| pod::describe(case, s));
-    let mut answer = NodeAnswer::new(case.name, finding);
+    let mut answer = NodeAnswer::new(case.name, finding, case.snapshot);
     answer.checks = checks.unwrap_or_default();
     answer.pods = pods.collect();
     answer.remarks = remarks(case);
@@ -180,6 +196,8 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
             "pod {name} has no owner and matches the selector: the controller adopts it"
         ));
     }
+    let available = case.decisive().filter(|standing| standing.available);
+    remarks.extend(available.and_then(|standing| pod::restarts(case, standing)));
     if case.node().is_some_and(|node| node.view.unschedulable) {
         remarks.push("the node is cordoned, which daemon pods tolerate".to_owned());
     }

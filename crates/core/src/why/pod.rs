@@ -6,13 +6,17 @@
 use kennel_types::pod::ContainerState;
 use kennel_types::{Condition, ConditionType, ContainerStatus, Timestamp};
 
-use super::answer::{Cause, ContainerAnswer, Finding, PodAnswer};
+use super::answer::{Cause, ContainerAnswer, PodAnswer};
 use super::duration::human_duration;
-use super::{Case, NodeSnapshot, PodSnapshot, SurveyedPod, container, unscheduled};
+use super::finding::Finding;
+use super::{Case, PodSnapshot, SurveyedPod, container, node_not_ready, since, unscheduled};
 use crate::daemonset::view::Phase;
 
 /// A deletion takes too long when the grace period ended this many milliseconds ago.
 const OVERDUE_MILLIS: i64 = 30_000;
+
+/// Restarts of a container that is not taken for a stable one if the last was recently.
+const RESTARTS_MIN: u32 = 3;
 
 pub(super) fn find(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
     let pod = case.pod(standing);
@@ -31,12 +35,8 @@ fn first_cause(case: &Case<'_>, standing: &SurveyedPod<'_>, pod: &PodSnapshot) -
     if pod.view.bound_to.is_none() {
         return unscheduled::find(case, pod);
     }
-    if let Some(unready) = case.node().and_then(NodeSnapshot::unready) {
-        let why = reason(&unready);
-        let message = format!("the node is not ready ({why})");
-        return Finding::missing(Cause::NodeNotReady, message)
-            .since(unready.last_transition_time)
-            .remedy(format!("kubectl describe node {}", case.name));
+    if case.node().is_some_and(|node| node.unready().is_some()) {
+        return node_not_ready::find(case);
     }
     if let Some(finding) = container::find(case, pod) {
         return finding;
@@ -73,7 +73,7 @@ fn terminating(case: &Case<'_>, pod: &PodSnapshot) -> Finding {
     } else {
         "its pod is being deleted; a new one is created when it is gone".to_owned()
     };
-    let finding = Finding::missing(Cause::Terminating, message).since(deadline);
+    let finding = Finding::missing(Cause::Terminating, message).since(since::deletion(pod));
     if late {
         return finding.remedy(pod.describe());
     }
@@ -84,7 +84,7 @@ fn finished(pod: &PodSnapshot) -> Finding {
     let status = &pod.object.status;
     if pod.view.phase == Phase::Succeeded {
         let message = "its pod succeeded, but a daemon should not exit: the controller replaces it";
-        return Finding::missing(Cause::PodSucceeded, message);
+        return Finding::missing(Cause::PodSucceeded, message).since(since::end(pod));
     }
     let why = reason(&Condition {
         reason: status.reason.clone(),
@@ -93,7 +93,9 @@ fn finished(pod: &PodSnapshot) -> Finding {
     });
     let message =
         format!("its pod failed ({why}): the controller replaces it with increasing backoff");
-    Finding::missing(Cause::PodFailed, message).remedy(pod.describe())
+    Finding::missing(Cause::PodFailed, message)
+        .since(since::end(pod))
+        .remedy(pod.describe())
 }
 
 /// The cause when no container explains it.
@@ -104,7 +106,8 @@ fn after_containers(case: &Case<'_>, standing: &SurveyedPod<'_>, pod: &PodSnapsh
             "it is ready and becomes available after minReadySeconds ({}s)",
             set.min_ready_seconds
         );
-        return Finding::missing(Cause::MinReadySeconds, message).since(Some(since));
+        let since = Some(since).filter(|since| *since != Timestamp::MAX);
+        return Finding::missing(Cause::MinReadySeconds, message).since(since);
     }
     let status = &pod.object.status;
     let mut gates = pod.object.spec.readiness_gates.iter();
@@ -115,12 +118,26 @@ fn after_containers(case: &Case<'_>, standing: &SurveyedPod<'_>, pod: &PodSnapsh
     if let Some(gate) = closed.map(|gate| &gate.condition_type) {
         let message =
             format!("its readiness gate {gate} is not True: another controller must set it");
-        return Finding::missing(Cause::ReadinessGate, message);
+        let since = since::gate(pod, status.condition(gate));
+        return Finding::missing(Cause::ReadinessGate, message).since(since);
     }
     let ready = status.condition(&ConditionType::Ready);
     let why = ready.map_or_else(|| "no reason is given".to_owned(), reason);
     Finding::missing(Cause::NotReady, format!("its pod is not ready ({why})"))
         .since(ready.and_then(|ready| ready.last_transition_time))
+}
+
+/// A container of an available pod that keeps restarting, as of its last exit.
+pub(super) fn restarts(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Option<String> {
+    let statuses = case.pod(standing).object.status.container_statuses.iter();
+    let mut often = statuses.filter(|status| status.restart_count >= RESTARTS_MIN);
+    often.find_map(|status| {
+        let ended = status.last_state.terminated.as_ref()?;
+        let ago = case.snapshot.now.saturating_since(ended.finished_at?);
+        let exit = container::exit_text(ended);
+        let remark = format!("container {} keeps restarting: it {exit}", status.name);
+        (ago < since::BACKOFF_RESET).then_some(remark)
+    })
 }
 
 pub(super) fn describe(case: &Case<'_>, standing: &SurveyedPod<'_>) -> PodAnswer {

@@ -3,8 +3,9 @@
 use kennel_types::ContainerStatus;
 use kennel_types::event::Event;
 
-use super::answer::{Cause, Finding};
+use super::answer::Cause;
 use super::container::{ContainerCase, line};
+use super::finding::Finding;
 
 pub(super) fn find(
     container: &ContainerCase<'_>,
@@ -44,7 +45,7 @@ pub(super) fn killed(container: &ContainerCase<'_>, events: &[&Event]) -> Option
     let spec = container.spec;
     let killing = |event: &&&Event| {
         let message = &event.message;
-        about(container, event)
+        container.is_subject_of(event)
             && event.reason == "Killing"
             && message.contains("failed")
             && message.contains("probe")
@@ -67,11 +68,6 @@ pub(super) fn killed(container: &ContainerCase<'_>, events: &[&Event]) -> Option
     Some(Finding::missing(Cause::Probe, message))
 }
 
-fn about(container: &ContainerCase<'_>, event: &Event) -> bool {
-    let path = &event.involved_object.field_path;
-    path.is_empty() || path.contains(&format!("{{{}}}", container.spec.name))
-}
-
 /// The last event about a failure of this probe.
 fn unhealthy_event<'a>(
     container: &ContainerCase<'_>,
@@ -80,7 +76,8 @@ fn unhealthy_event<'a>(
 ) -> Option<&'a Event> {
     let of = |event: &&&Event| {
         let text = event.message.to_ascii_lowercase();
-        about(container, event) && event.reason == "Unhealthy" && text.starts_with(probe)
+        let is_unhealthy = event.reason == "Unhealthy";
+        container.is_subject_of(event) && is_unhealthy && text.starts_with(probe)
     };
     events.iter().find(of).copied()
 }

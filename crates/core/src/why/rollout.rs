@@ -1,9 +1,11 @@
 //! Nodes with an available pod: of the current template, or of an old one and what its update waits for.
 
-use super::answer::{Cause, Finding, Note, Verdict};
+use super::answer::{Cause, Note, Verdict};
+use super::finding::Finding;
 use super::{Case, Snapshot, SurveyedPod, pod, staged};
 use crate::daemonset::survey::Survey;
 use crate::daemonset::view::Strategy;
+use crate::natural;
 
 /// How many of the nodes that use up the rollout budget are named.
 const NAMED: usize = 3;
@@ -33,10 +35,10 @@ fn template_finding(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
             "runs the old template; the new pod beside it is not available: {}",
             why.message
         );
-        let finding = runs(Cause::NewPodNotAvailable, message);
-        return match why.remedy {
-            Some(remedy) => finding.remedy(remedy),
-            None => finding,
+        return Finding {
+            remedy: why.remedy,
+            log: why.log,
+            ..runs(Cause::NewPodNotAvailable, message).since(why.since)
         };
     }
     let set = &case.snapshot.daemon_set;
@@ -67,7 +69,9 @@ pub(super) fn busy<'a>(snapshot: &Snapshot, survey: &'a Survey<'_>) -> Vec<&'a s
         }
     };
     let busy = survey.nodes.iter().filter(|(_, place)| counts(place));
-    busy.map(|(name, _)| &**name).collect()
+    let mut busy: Vec<&str> = busy.map(|(name, _)| &**name).collect();
+    busy.sort_by(|a, b| natural::compare(a, b));
+    busy
 }
 
 fn waiting(case: &Case<'_>, (unavailable, surge): (i64, i64)) -> Finding {

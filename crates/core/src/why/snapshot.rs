@@ -8,6 +8,7 @@ use kennel_types::condition::find;
 use kennel_types::event::Event;
 use kennel_types::{Condition, ConditionType, Timestamp};
 
+use super::log::LogSnapshot;
 use super::unscheduled::NodeOccupancy;
 use crate::daemonset::history::Revision;
 use crate::daemonset::{DaemonSetView, NodeView, PodView};
@@ -28,6 +29,8 @@ pub struct Snapshot {
     pub events: Vec<Event>,
     /// The nodes where a pod cannot be scheduled, as far as they were looked up.
     pub occupancies: Vec<NodeOccupancy>,
+    /// Logs of containers that exit again and again, as far as they were read.
+    pub logs: Vec<LogSnapshot>,
     /// The required DaemonSets, if some node waits for its daemons (R12).
     pub required: Vec<RequiredSnapshot>,
     /// Messages about what could not be read.
@@ -82,6 +85,13 @@ impl PodSnapshot {
 }
 
 impl Snapshot {
+    /// Whether a node of this name exists, or a pod names it.
+    pub fn has_node(&self, name: &str) -> bool {
+        let mut nodes = self.nodes.iter();
+        let mut targets = self.pods.iter().filter_map(|pod| pod.view.target());
+        nodes.any(|node| &*node.view.name == name) || targets.any(|target| &**target == name)
+    }
+
     /// The events about an object, the newest first.
     pub fn events_of(&self, uid: &str) -> Vec<&Event> {
         let of = |event: &&Event| event.involved_object.uid == uid;

@@ -1,6 +1,7 @@
 //! Nodes of a DaemonSet with a rollout policy: which revision a node is driven to, and what its turn waits for.
 
-use super::answer::{Cause, Finding, Note, Verdict};
+use super::answer::{Cause, Note, Verdict};
+use super::finding::Finding;
 use super::{Case, SurveyedPod};
 use crate::daemonset::fit::Rules;
 use crate::daemonset::history::Revision;

@@ -4,7 +4,8 @@
 use kennel_types::{Condition, ConditionType};
 
 use super::Case;
-use super::answer::{Cause, Finding};
+use super::answer::Cause;
+use super::finding::Finding;
 use super::snapshot::PodSnapshot;
 use crate::schedule::{NodeInfo, Obstacle, PodRequirements, obstacles};
 
@@ -30,7 +31,7 @@ pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Finding {
         let gates = spec.scheduling_gates.iter();
         let gates: Vec<&str> = gates.map(|gate| gate.name.as_str()).collect();
         let message = format!("its pod is held by scheduling gates: {}", gates.join(", "));
-        return Finding::missing(Cause::Gated, message);
+        return Finding::missing(Cause::Gated, message).since(Some(pod.created()));
     }
     let Some(condition) = status.condition(&ConditionType::PodScheduled) else {
         let scheduler = match spec.scheduler_name.as_deref() {
@@ -42,7 +43,7 @@ pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Finding {
     };
     let message = format!("its pod cannot be scheduled: {}", reasons(case, condition));
     Finding::missing(Cause::Unschedulable, message)
-        .since(condition.last_transition_time)
+        .since(condition.last_transition_time.or(Some(pod.created())))
         .remedy(pod.describe())
 }
 

@@ -68,6 +68,11 @@ impl LatencyTracker {
         self.pods.len()
     }
 
+    /// Number of pods that became ready since the last [`take`](Self::take).
+    pub(super) fn became_ready(&self) -> usize {
+        self.created_to_ready.len()
+    }
+
     /// Returns the latencies since the last call.
     pub(super) fn take(&mut self) -> Latencies {
         let take = |list: &mut Vec<Duration>| std::mem::take(list).into_iter().collect();

@@ -84,7 +84,7 @@ impl Load {
         let created = api::create(&self.client, &path, daemon_set).await;
         explained(created, "cannot create the DaemonSet")?;
         self.until("available", Self::all_available).await?;
-        self.step(started_at, &before)
+        self.step_with_pods(started_at, &before).await
     }
 
     /// Changes the pod template, and waits until all pods are replaced.
@@ -97,7 +97,7 @@ impl Load {
         explained(patched, "cannot update the DaemonSet")?;
         let updated = |load: &Self| load.generation() != generation && load.all_available();
         self.until("updated", updated).await?;
-        self.step(started_at, &before)
+        self.step_with_pods(started_at, &before).await
     }
 
     /// Deletes the DaemonSet, and waits until all its pods are gone.
@@ -174,14 +174,32 @@ impl Load {
     }
 
     fn step(&mut self, started_at: Instant, before: &[Duration]) -> Result<Step> {
-        let took = started_at.elapsed();
+        let (took, cpu_times) = (started_at.elapsed(), self.used_since(before)?);
+        Ok(self.with_latencies(took, cpu_times))
+    }
+
+    fn used_since(&self, before: &[Duration]) -> Result<Vec<Duration>> {
         let after = self.cpu_times()?;
         let used = |(after, before): (&Duration, &Duration)| after.saturating_sub(*before);
-        Ok(Step {
+        Ok(after.iter().zip(before).map(used).collect())
+    }
+
+    fn with_latencies(&mut self, took: Duration, cpu_times: Vec<Duration>) -> Step {
+        Step {
             took,
-            cpu_times: after.iter().zip(before).map(used).collect(),
+            cpu_times,
             latencies: self.tracker.take(),
-        })
+        }
+    }
+
+    /// A step that has made a pod on every node. The watch of pods may be behind that of the DaemonSet, so the latencies
+    /// are taken when it has shown them all.
+    async fn step_with_pods(&mut self, started_at: Instant, before: &[Duration]) -> Result<Step> {
+        let (took, cpu_times) = (started_at.elapsed(), self.used_since(before)?);
+        let nodes = self.nodes as usize;
+        let all_seen = |load: &Self| load.tracker.became_ready() >= nodes;
+        self.until("shown as ready", all_seen).await?;
+        Ok(self.with_latencies(took, cpu_times))
     }
 }
 

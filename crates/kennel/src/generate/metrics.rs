@@ -37,7 +37,7 @@ pub(super) fn page() -> String {
             ],
         ),
         (
-            "Leader election (`kennel controller --leader-elect`)",
+            "Leader election (`kennel controller`)",
             &[kennel_client::lease::METRICS],
         ),
         (

@@ -2,6 +2,7 @@
 //! API, the snapshot that `kennel_core` explains, colours.
 
 pub(crate) mod colour;
+pub(crate) mod details;
 pub(crate) mod lists;
 pub(crate) mod options;
 pub(crate) mod snapshot;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use serde::Serialize;
 
 /// Which cluster, and which namespace of it.
 #[derive(Clone, Debug, ClapArgs)]
@@ -28,6 +29,35 @@ pub(crate) enum Output {
     Text,
     /// Machine-readable; see docs/reference/why.md and docs/reference/rollout.md
     Json,
+    /// The same as YAML
+    Yaml,
+}
+
+impl Output {
+    /// The value in this format; `text` is the human-readable one.
+    pub(crate) fn render(
+        self,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<String> {
+        Ok(match self {
+            Self::Text => text(),
+            Self::Json => serde_json::to_string_pretty(value)? + "\n",
+            Self::Yaml => serde_saphyr::to_string(value)?,
+        })
+    }
+}
+
+/// Whether a word is kubectl's for DaemonSets.
+pub(crate) fn is_daemon_set_kind(word: &str) -> bool {
+    let kinds = [
+        "ds",
+        "daemonset",
+        "daemonsets",
+        "daemonset.apps",
+        "daemonsets.apps",
+    ];
+    kinds.contains(&word.to_ascii_lowercase().as_str())
 }
 
 /// The name of a DaemonSet, in kubectl's syntax.
@@ -47,14 +77,7 @@ impl FromStr for DaemonSetName {
 
     fn from_str(text: &str) -> Result<Self, DaemonSetNameError> {
         let (kind, name) = text.split_once('/').unwrap_or(("ds", text));
-        let kinds = [
-            "ds",
-            "daemonset",
-            "daemonsets",
-            "daemonset.apps",
-            "daemonsets.apps",
-        ];
-        if !kinds.contains(&kind.to_ascii_lowercase().as_str()) {
+        if !is_daemon_set_kind(kind) {
             let (kind, name) = (kind.to_owned(), name.to_owned());
             return Err(DaemonSetNameError::Kind { kind, name });
         }

@@ -1,48 +1,87 @@
 //! Reads the objects of a cluster that concern one DaemonSet.
 //!
-//! The lists that are always needed are read at once. Events of pods, and the pods on full nodes, are read only for
-//! nodes where a first explanation finds a problem.
+//! The lists that are always needed are read here, what only some answers need in [`details`].
 
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use kennel_client::api;
-use kennel_control::{informers, scheduler, view};
-use kennel_core::daemonset::{DaemonSetView, required};
+use kennel_control::{informers, view};
+use kennel_core::daemonset::DaemonSetView;
 use kennel_core::rollout;
-use kennel_core::schedule::{NodeInfo, Resources};
-use kennel_core::why::{
-    Cause, NodeOccupancy, NodeSnapshot, OccupyingPod, PodSnapshot, RequiredSnapshot, Snapshot,
-    Verdict, explain,
-};
-use kennel_types::{Identity, Timestamp};
+use kennel_core::why::{NodeSnapshot, PodSnapshot, Snapshot, closest};
+use kennel_types::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Client, Error};
 use serde::de::{Deserialize as _, DeserializeOwned};
 use serde_json::Value;
 
+use super::details;
 use super::lists::{get, list};
 
-/// Full nodes whose pods are read.
-const FULL_NODES_MAX: usize = 20;
-/// Up to this many pods, events are listed pod by pod; above, for the whole namespace.
-const EVENT_LISTS_MAX: usize = 5;
-const NODES: &str = "/api/v1/nodes";
+pub(super) const NODES: &str = "/api/v1/nodes";
 
+/// Reads everything about a DaemonSet, for one node or for all.
 pub(crate) async fn read(
     client: &Client,
-    namespace: &str,
-    name: &str,
+    daemon_set: DaemonSetView,
+    nodes: Nodes,
     only: Option<&str>,
 ) -> anyhow::Result<Snapshot> {
-    let daemon_set = daemon_set(client, namespace, name).await?;
-    let mut unread = Vec::new();
-    let mut snapshot = read_basics(client, daemon_set, &mut unread).await?;
+    let mut unread = nodes.unread.clone();
+    let mut snapshot = read_lists(client, daemon_set, nodes, &mut unread).await?;
+    if let Some(name) = only.filter(|name| !snapshot.has_node(name)) {
+        return Err(NoSuchNode::new(name, &snapshot).into());
+    }
     snapshot.only = only.map(str::to_owned);
-    read_required(client, &mut snapshot, &mut unread).await?;
-    read_details(client, &mut snapshot, &mut unread).await?;
+    details::read_required(client, &mut snapshot, &mut unread).await?;
+    details::read_details(client, &mut snapshot, &mut unread).await?;
     snapshot.unreadable = unread;
     Ok(snapshot)
+}
+
+/// All nodes, which are the same for every DaemonSet.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes {
+    /// `None` without the right to list them.
+    list: Option<Vec<NodeSnapshot>>,
+    /// Messages about what could not be read.
+    unread: Vec<String>,
+}
+
+impl Nodes {
+    pub(crate) async fn read(client: &Client) -> anyhow::Result<Self> {
+        let mut unread = Vec::new();
+        let without = "only nodes with pods are shown";
+        let list = list(client, NODES, None, None).await;
+        let list = permitted(list, "nodes", without, &mut unread)?;
+        let list = list.map(|list| list.iter().filter_map(node).collect());
+        Ok(Self { list, unread })
+    }
+}
+
+/// There is no such node, and no pod of the DaemonSet names it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct NoSuchNode {
+    message: String,
+}
+
+impl NoSuchNode {
+    fn new(name: &str, snapshot: &Snapshot) -> Self {
+        let nodes = snapshot.nodes.iter().map(|node| &*node.view.name);
+        let message = match closest(name, nodes) {
+            Some(meant) => format!("there is no node {name}; did you mean {meant}?"),
+            None if snapshot.nodes_known => {
+                format!("there is no node {name}; `kubectl get nodes` lists all")
+            }
+            None => format!(
+                "no pod of DaemonSet {}/{} is on a node {name}, and you may not list nodes",
+                snapshot.daemon_set.namespace, snapshot.daemon_set.name
+            ),
+        };
+        Self { message }
+    }
 }
 
 /// There is no such DaemonSet.
@@ -54,12 +93,14 @@ pub(crate) struct NotFound {
     hint: String,
 }
 
+pub(crate) const ALL_DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
+
 /// The path of a namespace's DaemonSets.
 pub(crate) fn daemon_sets(namespace: &str) -> String {
     format!("/apis/apps/v1/namespaces/{namespace}/daemonsets")
 }
 
-/// Reads the DaemonSet. If there is none, the error names other namespaces that have one.
+/// Reads the DaemonSet. If there is none, the error names other namespaces that have one, or a similar name.
 pub(crate) async fn daemon_set(
     client: &Client,
     namespace: &str,
@@ -68,7 +109,7 @@ pub(crate) async fn daemon_set(
     match get(client, &daemon_sets(namespace), name).await {
         Ok(object) => daemon_set_view(object),
         Err(error) if api::code(&error) == Some(404) => {
-            let hint = other_namespaces(client, name).await;
+            let hint = hint(client, namespace, name).await;
             let (name, namespace) = (name.to_owned(), namespace.to_owned());
             Err(anyhow::Error::new(NotFound {
                 name,
@@ -96,24 +137,41 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(k8s_openapi::jiff::Timestamp::now().as_millisecond())
 }
 
-async fn other_namespaces(client: &Client, name: &str) -> String {
+/// Other namespaces that have a DaemonSet of this name, or a similar name in this one.
+async fn hint(client: &Client, namespace: &str, name: &str) -> String {
     let named = format!("metadata.name={name}");
-    let found = list(client, "/apis/apps/v1/daemonsets", None, Some(&named)).await;
+    let found = list(client, ALL_DAEMON_SETS, None, Some(&named)).await;
     let found = found.unwrap_or_default();
-    let namespaces = found
-        .iter()
-        .filter_map(|d| d["metadata"]["namespace"].as_str());
+    let field = |object: &Value, field: &str| object["metadata"][field].as_str().map(str::to_owned);
+    let namespaces = found.iter().filter_map(|set| field(set, "namespace"));
     let hints: Vec<String> = namespaces.map(|n| format!("-n {n}")).collect();
-    match hints.as_slice() {
-        [] => "; `kubectl get daemonsets -A` lists all".to_owned(),
-        hints => format!("; there is one with {}", hints.join(" and ")),
+    if !hints.is_empty() {
+        return format!("; there is one with {}", hints.join(" and "));
+    }
+    let others = list(client, &daemon_sets(namespace), None, None).await;
+    let others = others.unwrap_or_default();
+    let others: Vec<String> = others.iter().filter_map(|set| field(set, "name")).collect();
+    match closest(name, others.iter().map(String::as_str)) {
+        Some(meant) => format!("; did you mean {meant}?"),
+        None => "; `kubectl get daemonsets -A` lists all".to_owned(),
     }
 }
 
-/// Reads the lists that are always needed.
+/// Reads the lists that are always needed, with all nodes.
 pub(crate) async fn read_basics(
     client: &Client,
     daemon_set: DaemonSetView,
+    unread: &mut Vec<String>,
+) -> anyhow::Result<Snapshot> {
+    let nodes = Nodes::read(client).await?;
+    unread.extend_from_slice(&nodes.unread);
+    read_lists(client, daemon_set, nodes, unread).await
+}
+
+async fn read_lists(
+    client: &Client,
+    daemon_set: DaemonSetView,
+    nodes: Nodes,
     unread: &mut Vec<String>,
 ) -> anyhow::Result<Snapshot> {
     let namespace = &daemon_set.namespace;
@@ -123,14 +181,13 @@ pub(crate) async fn read_basics(
     let revisions = revisions(namespace);
     let events = format!("{core}/events");
     let about = format!("involvedObject.uid={}", daemon_set.uid);
-    let (nodes, pods, revisions, events, space) = tokio::join!(
-        list(client, NODES, None, None),
-        list(client, &pods, Some(&selector), None),
+    let (revisions, events, space) = tokio::join!(
         list(client, &revisions, Some(&selector), None),
         list(client, &events, None, Some(&about)),
         get(client, "/api/v1/namespaces", namespace),
     );
-    let nodes = permitted(nodes, "nodes", "only nodes with pods are shown", unread)?;
+    // Last: a rollout that its revision says to be complete must not be shown with pods from before.
+    let pods = list(client, &pods, Some(&selector), None).await;
     let pods = pods.with_context(|| format!("cannot list the pods of namespace {namespace}"))?;
     let without = "old pods are recognised by their template generation only";
     let revisions = permitted(revisions, "controllerrevisions", without, unread)?;
@@ -144,50 +201,18 @@ pub(crate) async fn read_basics(
     Ok(Snapshot {
         now: now(),
         namespace: annotations(space, is_staged, unread)?,
-        nodes_known: nodes.is_some(),
-        nodes: nodes.unwrap_or_default().iter().filter_map(node).collect(),
+        nodes_known: nodes.list.is_some(),
+        nodes: nodes.list.unwrap_or_default(),
         pods: pods.iter().filter_map(pod).collect(),
         revisions,
         events: decode(events.unwrap_or_default()),
         occupancies: Vec::new(),
+        logs: Vec::new(),
         required: Vec::new(),
         unreadable: Vec::new(),
         only: None,
         daemon_set,
     })
-}
-
-/// Reads the required DaemonSets and their pods if some node waits for its daemons.
-async fn read_required(
-    client: &Client,
-    snapshot: &mut Snapshot,
-    unread: &mut Vec<String>,
-) -> anyhow::Result<()> {
-    if !snapshot
-        .nodes
-        .iter()
-        .any(|node| required::waits(&node.view))
-    {
-        return Ok(());
-    }
-    let without = "what nodes wait for cannot be named";
-    let sets = list(client, "/apis/apps/v1/daemonsets", None, None).await;
-    let sets = permitted(sets, "daemonsets of all namespaces", without, unread)?;
-    let views = decode::<DynamicObject>(sets.unwrap_or_default());
-    let views = views.iter().filter_map(|set| view::daemon_set(set).ok());
-    for daemon_set in views.filter(|set| required::is_required(&set.annotations)) {
-        let path = format!("/api/v1/namespaces/{}/pods", daemon_set.namespace);
-        let pods = list(client, &path, Some(&daemon_set.selector.to_string()), None).await;
-        let Some(pods) = permitted(pods, "pods of all namespaces", without, unread)? else {
-            break;
-        };
-        let pods = pods.iter().filter_map(pod).map(|pod| pod.view);
-        snapshot.required.push(RequiredSnapshot {
-            pods: pods.collect(),
-            daemon_set,
-        });
-    }
-    Ok(())
 }
 
 /// The annotations of the Namespace. A missing right is noted if the DaemonSet has staged rollouts.
@@ -211,91 +236,8 @@ fn annotations(
     Ok(annotations.unwrap_or_default())
 }
 
-/// Reads more about nodes with problems: events of pods, and the pods on full nodes.
-async fn read_details(
-    client: &Client,
-    snapshot: &mut Snapshot,
-    unread: &mut Vec<String>,
-) -> anyhow::Result<()> {
-    let answer = explain(snapshot);
-    let with_problem = answer.nodes.iter().filter(|node| {
-        let problem = node.verdict == Verdict::Missing || node.cause == Cause::NewPodNotAvailable;
-        problem || snapshot.only.is_some()
-    });
-    let pods: Vec<&str> = with_problem
-        .flat_map(|node| &node.pods)
-        .map(|pod| pod.name.as_str())
-        .collect();
-    let events = events_of(client, &snapshot.daemon_set.namespace, &pods).await;
-    let without = "failing probes and volumes cannot be named";
-    let events = permitted(events, "events", without, unread)?;
-    snapshot.events.extend(decode(events.unwrap_or_default()));
-    let full = answer.nodes.iter();
-    let full = full.filter(|node| node.cause == Cause::Unschedulable);
-    for node in full.take(FULL_NODES_MAX) {
-        let occupancy = pods_on_full_node(client, snapshot, &node.node, node.pod.as_deref()).await;
-        let without = "the pods that use up a node cannot be named";
-        match permitted(occupancy, "pods of all namespaces", without, unread)? {
-            Some(occupancy) => snapshot.occupancies.extend(occupancy),
-            None => break,
-        }
-    }
-    Ok(())
-}
-
-async fn events_of(client: &Client, namespace: &str, pods: &[&str]) -> Result<Vec<Value>, Error> {
-    let path = format!("/api/v1/namespaces/{namespace}/events");
-    if pods.len() > EVENT_LISTS_MAX {
-        return list(client, &path, None, Some("involvedObject.kind=Pod")).await;
-    }
-    let mut events = Vec::new();
-    for pod in pods {
-        let about = format!("involvedObject.kind=Pod,involvedObject.name={pod}");
-        events.extend(list(client, &path, None, Some(&about)).await?);
-    }
-    Ok(events)
-}
-
-/// The pods on a node where a pod does not fit.
-async fn pods_on_full_node(
-    client: &Client,
-    snapshot: &Snapshot,
-    node: &str,
-    pod: Option<&str>,
-) -> Result<Option<NodeOccupancy>, Error> {
-    let path = format!("/api/v1/namespaces/{}/pods", snapshot.daemon_set.namespace);
-    let Some(pod) = pod else {
-        return Ok(None);
-    };
-    let (pod, node_object) = (
-        get(client, &path, pod).await,
-        get(client, NODES, node).await,
-    );
-    let (Ok(pod), Ok(node_object)) = (
-        informers::Pod::deserialize(&pod?),
-        kennel_types::Node::deserialize(&node_object?),
-    ) else {
-        return Ok(None);
-    };
-    let on = format!("spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed");
-    let others = list(client, "/api/v1/pods", None, Some(&on)).await?;
-    let others = decode::<informers::Pod>(others).into_iter();
-    let others = others.map(|other| OccupyingPod {
-        name: Identity::of(&other.metadata).to_string(),
-        demand: scheduler::requirements(&other).0,
-    });
-    Ok(Some(NodeOccupancy {
-        machine: NodeInfo {
-            view: view::node(&node_object),
-            allocatable: Resources::from(&node_object.status.allocatable),
-        },
-        pods: others.collect(),
-        demand: scheduler::requirements(&pod).0,
-    }))
-}
-
 /// Turns a 403 into `None` and a note in `unread`.
-fn permitted<T>(
+pub(super) fn permitted<T>(
     result: Result<T, Error>,
     what: &str,
     without: &str,
@@ -314,7 +256,7 @@ fn permitted<T>(
     }
 }
 
-fn decode<T: DeserializeOwned>(objects: Vec<Value>) -> Vec<T> {
+pub(super) fn decode<T: DeserializeOwned>(objects: Vec<Value>) -> Vec<T> {
     let objects = objects.into_iter();
     objects
         .filter_map(|object| serde_json::from_value(object).ok())
@@ -328,7 +270,7 @@ fn node(object: &Value) -> Option<NodeSnapshot> {
     })
 }
 
-fn pod(object: &Value) -> Option<PodSnapshot> {
+pub(crate) fn pod(object: &Value) -> Option<PodSnapshot> {
     Some(PodSnapshot {
         view: view::pod(&informers::Pod::deserialize(object).ok()?)?,
         object: kennel_types::Pod::deserialize(object).ok()?,

@@ -25,9 +25,7 @@ use kennel_core::rollout::request::Ask;
 use kennel_core::why::Snapshot;
 use kennel_types::Timestamp;
 use kube::api::DynamicObject;
-use serde::Serialize;
 
-use crate::inspect::options::Output;
 use crate::inspect::{connect, lists, print, snapshot};
 pub(crate) use options::RolloutArgs;
 use options::{HistoryArgs, RolloutVerb};
@@ -89,10 +87,6 @@ impl Views {
     }
 }
 
-fn json(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
-}
-
 async fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     let (client, namespace) = connect(&args.target.cluster).await?;
     let name = &args.target.daemon_set.0;
@@ -126,9 +120,6 @@ async fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         now: snapshot::now(),
     });
     let history = History::of(&outline, &dated);
-    print(&match args.output {
-        Output::Json => json(&history)?,
-        Output::Text => history.text(),
-    })?;
+    print(&args.output.render(&history, || history.text())?)?;
     Ok(OK.into())
 }

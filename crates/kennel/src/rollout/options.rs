@@ -37,7 +37,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Output format; with --watch, JSON is one object per line
+    /// Output format; with --watch, JSON is one object per line, and YAML one document per change
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
 }
@@ -171,7 +171,7 @@ pub(crate) enum RolloutVerb {
 
     /// Undo pause and freeze
     ///
-    /// A rollout that was paused by a failure is no pause of a person's: see `promote`, `abort` and
+    /// A rollout that was paused by a failure is not a pause by a person: see `promote`, `abort` and
     /// `retry`. Example:
     ///
     ///   kennel rollout resume ds/agent
@@ -219,7 +219,7 @@ pub(crate) enum RolloutVerb {
     /// Make sure that another DaemonSet controller may take the cluster over
     ///
     /// kube-controller-manager's knows no stages and no held revisions: it takes every node to the
-    /// newest template. So this refuses, with exit code 1, while some DaemonSet has a rollout that is
+    /// newest template. So this fails, with exit code 1, while some DaemonSet has a rollout that is
     /// not finished, a revision that is held, a freeze, or a policy that cannot be read, and says
     /// which. Otherwise it removes the conditions Progressing, Reconciling and Stalled of all DaemonSets,
     /// which nobody would keep up to date. Example:

@@ -11,8 +11,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use super::options::PlanArgs;
-use super::{OK, Views, json, manifest};
-use crate::inspect::options::Output;
+use super::{OK, Views, manifest};
 use crate::inspect::{connect, lists, print, snapshot};
 
 pub(super) async fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
@@ -36,10 +35,7 @@ pub(super) async fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let views = Views::of(snapshot::read_basics(&client, wanted, &mut unread).await?);
     let mut plan = Plan::of(&views.outline(), changes);
     plan.notes.extend(unread);
-    print(&match args.output {
-        Output::Json => json(&plan)?,
-        Output::Text => plan.text(args.all),
-    })?;
+    print(&args.output.render(&plan, || plan.text(args.all))?)?;
     Ok(OK.into())
 }
 

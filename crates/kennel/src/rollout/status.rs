@@ -12,7 +12,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::options::StatusArgs;
-use super::{OK, Views, json};
+use super::{OK, Views};
 use crate::inspect::options::Output;
 use crate::inspect::{connect, lists, print, snapshot};
 
@@ -38,10 +38,7 @@ pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         return Watch::new(args, &client, &namespace, name).run().await;
     }
     let status = read(&client, &namespace, name).await?;
-    print(&match args.output {
-        Output::Json => json(&status)?,
-        Output::Text => status.text(),
-    })?;
+    print(&args.output.render(&status, || status.text())?)?;
     Ok(code(status.outcome).into())
 }
 
@@ -55,7 +52,9 @@ fn code(outcome: Outcome) -> u8 {
 }
 
 async fn read(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Status> {
-    let snapshot = snapshot::read(client, namespace, name, None).await?;
+    let set = snapshot::daemon_set(client, namespace, name).await?;
+    let nodes = snapshot::Nodes::read(client).await?;
+    let snapshot = snapshot::read(client, set, nodes, None).await?;
     for note in &snapshot.unreadable {
         tracing::warn!("{note}");
     }
@@ -183,6 +182,7 @@ impl<'a> Watch<'a> {
     fn show(&mut self, status: &Status) -> anyhow::Result<()> {
         let text = match (self.args.output, self.on_terminal) {
             (Output::Json, _) => serde_json::to_string(status)? + "\n",
+            (Output::Yaml, _) => format!("---\n{}", serde_saphyr::to_string(status)?),
             (Output::Text, true) => status.text(),
             (Output::Text, false) => status.message.clone() + "\n",
         };

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
 use kennel_client::fence::Fence;
 use kennel_client::lease::{Elector, Leadership, Lease, Timing};
 use kennel_client::metrics::{Observed, Page};
@@ -12,23 +15,31 @@ use kennel_standalone::supervisor::with_informers;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{ControllerArgs, Placement};
+use crate::args::{Args, ControllerArgs, Placement};
 use crate::cluster;
+use crate::election_flags;
 use crate::metrics_server::{self, Observable};
 use crate::signals::run_until_signal;
 
 /// Runs until SIGINT or SIGTERM.
 pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
-    run_until_signal(|stop| work(args, stop)).await
+    let timing = args.election.timing().unwrap_or_else(|error| {
+        let kind = ErrorKind::ValueValidation;
+        Args::command().error(kind, error).exit()
+    });
+    run_until_signal(|stop| work(args, timing, stop)).await
 }
 
-async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<()> {
+async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> anyhow::Result<()> {
     let client = cluster::client(args.kubeconfig.as_deref()).await?;
-    let fence = if args.leader_elect {
+    let elects = args.election.leader_elect;
+    let fence = if elects {
         Fence::closed()
     } else {
+        tracing::info!("leader election is off: no other DaemonSet controller may run");
         Fence::open()
     };
+    let identity = identity();
     let settings = Settings {
         placement: match args.placement {
             Placement::Scheduler => daemonset::Placement::Scheduler,
@@ -39,12 +50,13 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         metrics: Arc::default(),
         checks: args.checks.settings(),
         assist: args.assist,
+        instance: identity.as_str().into(),
     };
     let lease = Lease {
-        namespace: args.leader_elect_resource_namespace,
-        name: args.leader_elect_resource_name,
-        identity: identity(),
-        timing: Timing::default(),
+        name: args.election.lease_name(args.assist),
+        namespace: args.election.leader_elect_resource_namespace,
+        identity,
+        timing,
     };
     let source = MetricsSource {
         metrics: settings.metrics.clone(),
@@ -59,18 +71,28 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         tokio::spawn(serving);
     }
     let term = || Box::pin(term(client.clone(), settings.clone(), stop.clone()));
-    if args.leader_elect {
-        let writer = Writer::new(client.clone(), Fence::open());
-        let elector = Elector::new(lease, writer, fence);
-        elector.lead(&stop, term).await.unwrap_or(Ok(()))
-    } else {
-        term().await
+    if !elects {
+        return term().await;
+    }
+    let writer = Writer::new(client.clone(), Fence::open());
+    let elector = Elector::new(lease, writer, fence);
+    match elector.lead(&stop, term).await {
+        Ok(ended) => ended.unwrap_or(Ok(())),
+        Err(error) => {
+            let advice = election_flags::advice(&error);
+            Err(error.failure).context(advice)
+        }
     }
 }
+
+/// What a controller without the right to watch Namespaces does not do.
+const WITHOUT_NAMESPACES: &str = "rollout policies on Namespaces do not count, only those on DaemonSets; \
+                                  grant the verbs list and watch on namespaces to the controller";
 
 /// One term of leadership: runs the controller with informers of its own.
 async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let mut informers = Informers::new(&client);
+    informers.namespaces = informers.namespaces.optional(WITHOUT_NAMESPACES);
     let controller = daemonset::run(client, &mut informers, settings, stop.clone());
     Ok(Box::pin(with_informers(controller, informers, stop)).await?)
 }

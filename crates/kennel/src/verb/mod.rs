@@ -4,10 +4,12 @@ mod agent;
 mod bench;
 mod controller;
 mod dns;
+mod reset;
 mod rollout;
 mod server;
 mod token;
 mod up;
+pub(crate) mod version;
 mod why;
 
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         match args.verb {
             Verb::Server(args) => server::run(args).await,
             Verb::Up(args) => up::run(*args).await,
+            Verb::Agent(args) if args.cleanup => return Ok(reset::run_agent(*args).await),
             Verb::Agent(args) => agent::run(*args).await,
             Verb::Token(args) => token::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
@@ -34,7 +37,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Bench(args) => bench::run(args).await,
             Verb::Completions(args) => generate::print(&args),
             Verb::Generate(args) => generate::run(&args),
+            Verb::Version(args) => version::run(args).await,
             Verb::Playground(args) => kennel_playground::run(args).await,
+            Verb::Reset(args) => return Ok(reset::run(args).await),
             Verb::Why(args) => return Ok(why::run(args).await),
             Verb::Rollout(args) => return Ok(rollout::run(args).await),
         }?;

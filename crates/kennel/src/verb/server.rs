@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use kennel_agent::new_files::NewFiles;
+use kennel_agent::node::absolute;
 use kennel_server::audit::{Options as AuditOptions, Target};
 use kennel_server::limits::Timeouts;
-use kennel_server::server::Config;
+use kennel_server::server::{Config, LOCK_FILE};
 use kennel_standalone::server;
 
 use crate::args::{AuditArgs, ServerArgs};
@@ -15,8 +17,9 @@ use crate::signals::Signals;
 pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
     // Before the start: a client that reads our announcement may send a signal at once.
     let mut signals = Signals::listen()?;
+    let new = new_files(&args);
     let server = tokio::select! {
-        server = server::start(config(args)) => server?,
+        server = server::start(config(args)) => new.remove_if_failed(server)?,
         () = signals.received() => return Ok(()),
     };
     server::announce(&server, "kubectl get namespaces");
@@ -26,12 +29,19 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Removes the files of a start that fails.
+pub(super) fn new_files(args: &ServerArgs) -> NewFiles {
+    NewFiles::record(&absolute(&args.data_dir), LOCK_FILE)
+}
+
+/// With absolute paths: users copy them to other terminals.
 pub(super) fn config(args: ServerArgs) -> Config {
     let client_timeout = args.client_timeout.map(Duration::from_secs);
+    let data_dir = absolute(&args.data_dir);
     Config {
-        audit: audit(&args.audit, &args.data_dir),
+        audit: audit(&args.audit, &data_dir),
         encryption_key_file: args.encryption_key_file,
-        data_dir: args.data_dir,
+        data_dir,
         listen: args.listen,
         tls_san: args.tls_san,
         service_cidr: args.service_cidr,

@@ -24,14 +24,10 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         Some(listen) => Some(dns::bind(listen, args.dns.clone()).await?),
         None => None,
     };
-    let server = tokio::select! {
-        server = server::start(super::server::config(args.server.clone())) => server?,
+    let new = super::server::new_files(&args.server);
+    let (server, real_node) = tokio::select! {
+        started = start(&args) => new.remove_if_failed(started)?,
         () = signals.received() => return Ok(()),
-    };
-    let real_node = if args.real_nodes() > 0 {
-        Some(prepare_node(&args, &server).await?)
-    } else {
-        None
     };
     server::announce(&server, "kubectl get nodes");
     let mut supervisor = Supervisor::new(clients::informers(&server.api));
@@ -74,7 +70,22 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn prepare_node(args: &UpArgs, server: &Server) -> anyhow::Result<EmbeddedNode> {
+/// Starts the server, and prepares its node.
+async fn start(args: &UpArgs) -> anyhow::Result<(Server, Option<EmbeddedNode>)> {
+    let server = server::start(super::server::config(args.server.clone())).await?;
+    match prepare_node(args, &server).await {
+        Ok(node) => Ok((server, node)),
+        Err(error) => {
+            server.stop().await;
+            Err(error)
+        }
+    }
+}
+
+async fn prepare_node(args: &UpArgs, server: &Server) -> anyhow::Result<Option<EmbeddedNode>> {
+    if args.real_nodes() == 0 {
+        return Ok(None);
+    }
     let config = NodeConfig {
         node: args.node.clone(),
         data: node::absolute(&args.server.data_dir).join("agent"),
@@ -82,5 +93,6 @@ async fn prepare_node(args: &UpArgs, server: &Server) -> anyhow::Result<Embedded
         api_host: None,
         cluster_domain: args.dns.cluster_domain.clone(),
     };
-    EmbeddedNode::prepare(config, ServerHandle::of(server)).await
+    let node = EmbeddedNode::prepare(config, ServerHandle::of(server)).await?;
+    Ok(Some(node))
 }

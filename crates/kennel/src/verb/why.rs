@@ -7,18 +7,23 @@ use crate::why::{self, WhyArgs};
 
 /// Every node is as it should be.
 const OK: u8 = 0;
-/// Some node is not.
+/// Some node is not, or a typo leaves a DaemonSet without nodes.
 const PROBLEM: u8 = 1;
-/// The cluster could not be read.
+/// The command line is invalid, something that it names does not exist, or the cluster could not be read.
 const UNKNOWN: u8 = 2;
 
 pub(crate) async fn run(args: WhyArgs) -> ExitCode {
-    match why::run(args).await {
-        Ok(true) => OK.into(),
-        Ok(false) => PROBLEM.into(),
-        Err(error) => {
-            logging::print_error(&error);
-            UNKNOWN.into()
-        }
+    let (ok, errors) = match why::run(args).await {
+        Ok(outcome) => (outcome.ok, outcome.errors),
+        Err(error) => (false, vec![error]),
+    };
+    for error in &errors {
+        logging::print_error(error);
     }
+    let code = match (errors.is_empty(), ok) {
+        (false, _) => UNKNOWN,
+        (true, false) => PROBLEM,
+        (true, true) => OK,
+    };
+    code.into()
 }

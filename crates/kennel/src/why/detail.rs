@@ -1,26 +1,28 @@
 //! The answer for one node in detail: rules, pods, containers, events.
 
-use kennel_core::why::{Answer, NodeAnswer, PodAnswer, Snapshot, human_duration};
+use kennel_core::why::{Answer, Cause, NodeAnswer, PodAnswer, Snapshot, human_duration};
 use kennel_types::Timestamp;
 use kennel_types::event::Event;
 
-use super::summary::title;
+use super::log;
+use super::summary::{is_warning, title};
 use crate::inspect::colour::Colours;
 
 /// Events shown, the newest first.
 const EVENTS_MAX: usize = 10;
 
-pub(super) fn text(snapshot: &Snapshot, answer: &Answer, colours: Colours) -> String {
+/// The verdict, and what it is based on.
+pub(super) fn text(
+    snapshot: &Snapshot,
+    answer: &Answer,
+    pod: Option<&str>,
+    colours: Colours,
+) -> String {
     let Some(node) = answer.nodes.first() else {
         return String::new();
     };
-    let set = colours.bold(&format!("{}/{}", answer.namespace, answer.name));
-    let name = colours.bold(&node.node);
-    let title = title(node.verdict, colours).to_lowercase();
-    let mut lines = vec![format!("Node {name}, DaemonSet {set}: {title}")];
-    lines.extend(verdict(snapshot, node, colours));
-    let notes = answer.notes.iter();
-    lines.extend(notes.map(|note| format!("  note     {}", note.message)));
+    let verdict = problem(snapshot, answer, pod, colours);
+    let mut lines = vec![verdict.trim_end().to_owned()];
     lines.extend(rules(snapshot, node, colours));
     if !node.pods.is_empty() {
         lines.extend([String::new(), colours.bold("Pods")]);
@@ -29,6 +31,58 @@ pub(super) fn text(snapshot: &Snapshot, answer: &Answer, colours: Colours) -> St
     }
     lines.extend(events(snapshot, node, colours));
     lines.join("\n") + "\n"
+}
+
+/// The verdict alone.
+pub(super) fn problem(
+    snapshot: &Snapshot,
+    answer: &Answer,
+    pod: Option<&str>,
+    colours: Colours,
+) -> String {
+    let Some(node) = answer.nodes.first() else {
+        return String::new();
+    };
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(pod) = pod {
+        lines.extend([owner(answer, pod), String::new()]);
+    }
+    lines.push(heading(answer, node, colours));
+    lines.extend(verdict(snapshot, node, colours));
+    lines.extend(answer.notes.iter().map(|note| {
+        let label = if is_warning(note) { "warning" } else { "note" };
+        format!("  {label:<8} {}", note.message)
+    }));
+    lines.join("\n") + "\n"
+}
+
+/// What a pod belongs to.
+fn owner(answer: &Answer, pod: &str) -> String {
+    let (namespace, name) = (&answer.namespace, &answer.name);
+    let (desired, available) = (answer.counts.desired, answer.counts.available);
+    format!(
+        "Pod {namespace}/{pod} belongs to DaemonSet {namespace}/{name}, which is available on {available} of {desired} nodes."
+    )
+}
+
+fn heading(answer: &Answer, node: &NodeAnswer, colours: Colours) -> String {
+    let set = colours.bold(&format!("{}/{}", answer.namespace, answer.name));
+    let name = colours.bold(&node.node);
+    let title = title(node.verdict, colours).to_lowercase();
+    format!("Node {name}, DaemonSet {set}: {title}")
+}
+
+/// One line.
+pub(super) fn brief(answer: &Answer, colours: Colours) -> String {
+    let node = answer.nodes.first();
+    let line = node.map(|node| {
+        let because = match node.cause {
+            Cause::UpToDate => String::new(),
+            _ => format!(" ({})", node.message),
+        };
+        format!("{}{because}\n", heading(answer, node, colours))
+    });
+    line.unwrap_or_default()
 }
 
 fn verdict(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<String> {
@@ -47,6 +101,13 @@ fn verdict(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<Stri
             .iter()
             .map(|remark| format!("  also     {remark}")),
     );
+    let log = log::lines(node.log.as_ref());
+    // The label is title enough.
+    let log = &log[usize::from(log.len() > 1)..];
+    lines.extend(log.iter().enumerate().map(|(index, line)| {
+        let label = if index == 0 { "log" } else { "" };
+        format!("  {label:<8} {line}")
+    }));
     let remedy = node.remedy.iter().flat_map(|remedy| remedy.lines());
     lines.extend(remedy.enumerate().map(|(index, line)| {
         let label = if index == 0 { "try" } else { "" };

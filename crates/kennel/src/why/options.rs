@@ -2,19 +2,23 @@
 
 use clap::Args as ClapArgs;
 
-use crate::inspect::options::{ClusterArgs, DaemonSetName, Output};
+use crate::inspect::options::{ClusterArgs, Output};
 
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct WhyArgs {
-    /// The DaemonSet: ds/NAME, daemonset/NAME or NAME
+    /// DaemonSets or their pods: ds/NAME, ds NAME, NAME, pod/NAME [default: all DaemonSets of the namespace]
     #[arg(value_name = "DAEMONSET")]
-    pub(crate) daemon_set: DaemonSetName,
+    pub(crate) targets: Vec<String>,
+
+    /// Look in all namespaces
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub(crate) all_namespaces: bool,
 
     /// Explain this node in detail: every rule, its pods and containers, the last events
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<String>,
 
-    /// Name every node, instead of at most eight per group
+    /// Name every node, instead of at most eight per group; of several DaemonSets, show more than problems
     #[arg(long)]
     pub(crate) all: bool,
 
@@ -24,4 +28,14 @@ pub(crate) struct WhyArgs {
 
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
+}
+
+impl WhyArgs {
+    /// The node to explain. `node/NAME` is what `kubectl get nodes -o name` prints.
+    pub(super) fn node(&self) -> Option<&str> {
+        let node = self.node.as_deref()?;
+        let (kind, name) = node.split_once('/').unwrap_or(("node", node));
+        let is_node = matches!(kind, "no" | "node" | "nodes");
+        Some(if is_node { name } else { node })
+    }
 }

@@ -10,3 +10,5 @@ mod architecture;
 mod deploy;
 mod links;
 mod reference;
+mod scripts;
+mod words;

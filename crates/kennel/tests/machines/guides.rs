@@ -87,6 +87,7 @@ macro_rules! pages {
 
 pages!(
     back_up_and_restore: "docs/guides/back-up-and-restore.md",
+    clean_up: "docs/guides/clean-up.md",
     daemonsets: "docs/guides/daemonsets.md",
     encryption_at_rest: "docs/guides/encryption-at-rest.md",
     existing_cluster: "docs/guides/existing-cluster.md",

@@ -13,5 +13,7 @@ mod guides;
 mod packages;
 mod playground;
 mod process_runtime;
+mod readme_manifest;
+mod reset;
 mod static_pods;
 mod tour;

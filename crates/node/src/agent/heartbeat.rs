@@ -40,6 +40,8 @@ pub(super) struct Heartbeat {
     /// The stored object, without a uid before registration and after deletion.
     pub(super) node: watch::Sender<Arc<Value>>,
     pub(super) recorder: Recorder,
+    /// Why the node is not ready, as logged last.
+    pub(super) unready: Option<String>,
 }
 
 impl Heartbeat {
@@ -61,6 +63,7 @@ impl Heartbeat {
     async fn register(&mut self) {
         let now = clock::now_rfc3339();
         let conditions = self.conditions().await;
+        self.object["status"] = self.status();
         self.object["status"]["conditions"] = node::to_api(&conditions, &json!({}), &now).into();
         loop {
             match register::register(&self.writer, &self.object).await {
@@ -109,7 +112,7 @@ impl Heartbeat {
         );
         let mut own = own.fuse();
         let mut conditions = self.conditions().await;
-        let mut check_at = Instant::now() + HEALTH_CHECK_INTERVAL;
+        let mut check_at = Instant::now() + health_check_interval(&conditions);
         let mut report_at = Instant::now();
         loop {
             if report_at <= Instant::now() && self.is_registered() {
@@ -129,17 +132,11 @@ impl Heartbeat {
                 Ok(()) = self.pressures.changed() => conditions = self.conditions().await,
                 () = tokio::time::sleep_until(check_at) => {
                     conditions = self.conditions().await;
-                    check_at = Instant::now()
-                        + if node::is_ready(&conditions) {
-                            HEALTH_CHECK_INTERVAL
-                        } else {
-                            UNREADY_HEALTH_CHECK_INTERVAL
-                        };
+                    check_at = Instant::now() + health_check_interval(&conditions);
                 }
                 () = tokio::time::sleep_until(report_at), if self.is_registered() => {}
             }
-            let stale = self.is_registered() && !node::are_stored(&conditions, &self.node.borrow());
-            if stale {
+            if self.is_registered() && self.is_stale(&conditions) {
                 report_at = report_at.min(Instant::now());
             }
         }
@@ -181,19 +178,50 @@ impl Heartbeat {
         let health = tokio::time::timeout(HEALTH_CHECK_TIMEOUT, self.runtime.health()).await;
         let health = health.unwrap_or_else(|_| crate::runtime::Health {
             runtime: Some(format!(
-                "no answer within {} seconds",
+                "container runtime is down: no answer within {} seconds",
                 HEALTH_CHECK_TIMEOUT.as_secs()
             )),
             network: None,
         });
-        node::conditions(&health, *self.pressures.borrow_and_update())
+        let conditions = node::conditions(&health, *self.pressures.borrow_and_update());
+        self.log_readiness(&conditions);
+        conditions
+    }
+
+    fn log_readiness(&mut self, conditions: &[Condition]) {
+        let reason = node::unready_reason(conditions).map(str::to_owned);
+        if reason == self.unready {
+            return;
+        }
+        if let Some(reason) = &reason {
+            tracing::warn!("node {} is not ready: {reason}", self.name());
+        } else {
+            tracing::info!("node {} is ready", self.name());
+        }
+        self.unready = reason;
+    }
+
+    /// The status without conditions.
+    fn status(&self) -> Value {
+        let mut status = self.object["status"].clone();
+        // Unknown until the runtime first answers, and different after its upgrade.
+        status["nodeInfo"][node::RUNTIME_VERSION] =
+            node::runtime_version(&self.runtime.about()).into();
+        status
+    }
+
+    fn is_stale(&self, conditions: &[Condition]) -> bool {
+        let stored = self.node.borrow();
+        let runtime = &stored["status"]["nodeInfo"][node::RUNTIME_VERSION];
+        !node::are_stored(conditions, &stored)
+            || *runtime != node::runtime_version(&self.runtime.about())
     }
 
     async fn report(&self, conditions: &[Condition]) -> Result<(), Failure> {
         let stored = Arc::clone(&self.node.borrow());
         let conditions_to_write = node::to_api(conditions, &stored, &clock::now_rfc3339());
-        let (name, status) = (self.name(), &self.object["status"]);
-        let new = register::write_status(&self.writer, name, status, conditions_to_write).await?;
+        let (name, status) = (self.name(), self.status());
+        let new = register::write_status(&self.writer, name, &status, conditions_to_write).await?;
         self.record(node_events::condition_events(
             self.name(),
             conditions,
@@ -201,6 +229,13 @@ impl Heartbeat {
         ));
         self.set_node(new);
         Ok(())
+    }
+}
+
+fn health_check_interval(conditions: &[Condition]) -> Duration {
+    match node::unready_reason(conditions) {
+        None => HEALTH_CHECK_INTERVAL,
+        Some(_) => UNREADY_HEALTH_CHECK_INTERVAL,
     }
 }
 

@@ -2,9 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+
+/// In the data directory.
+pub const FILE: &str = "lock";
 
 /// Held until dropped; the kernel releases it when the process ends.
 #[derive(Debug)]
@@ -28,13 +32,15 @@ impl Lock {
             std::fs::create_dir_all(dir)?;
             let mut options = File::options();
             let options = options.read(true).write(true).create(true).truncate(false);
-            options.open(dir.join("lock"))
+            options.open(dir.join(FILE))
         };
         let mut file = open().map_err(|source| LockError::Directory {
             dir: shown.clone(),
             source,
         })?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        // An agent whose start failed removes the file while it holds the lock.
+        if !(locked && is_at(&file, &dir.join(FILE))) {
             let mut pid = String::new();
             let _ignored = file.read_to_string(&mut pid);
             let pid = pid.trim().to_owned();
@@ -49,6 +55,14 @@ impl Lock {
         let _ignored = write_pid(&mut file);
         Ok(Self(file))
     }
+}
+
+/// Whether the open file is still the one at this path: who removes a locked file protects nothing with it any more.
+pub fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(own), Ok(there)) = (file.metadata(), path.metadata()) else {
+        return false;
+    };
+    (own.dev(), own.ino()) == (there.dev(), there.ino())
 }
 
 #[cfg(test)]

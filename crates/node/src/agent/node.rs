@@ -1,7 +1,7 @@
 //! The Node object: metadata, status and conditions. Pure; [`super::register`] and [`super::heartbeat`] write it.
 
 use kennel_core::pod::eviction::{Pressures, Signal};
-use kennel_types::{Condition, ConditionType};
+use kennel_types::{Condition, ConditionType, version};
 use serde_json::{Map, Value, json};
 
 use super::machine::{self, Machine};
@@ -55,15 +55,8 @@ pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
 }
 
 fn ready(health: &Health) -> Condition {
-    let problems = [
-        ("container runtime not ready", &health.runtime),
-        ("container runtime network not ready", &health.network),
-    ];
-    let messages = problems.iter().filter_map(|(what, why)| {
-        let why = why.as_ref()?;
-        Some(format!("{what}: {why}"))
-    });
-    let messages: Vec<String> = messages.collect();
+    let messages = [&health.runtime, &health.network].into_iter().flatten();
+    let messages: Vec<&str> = messages.map(String::as_str).collect();
     let reason = if messages.is_empty() {
         "KubeletReady"
     } else {
@@ -75,16 +68,18 @@ fn ready(health: &Health) -> Condition {
         reason: reason.to_owned(),
         message: match messages.as_slice() {
             [] => "kubelet is posting ready status".to_owned(),
-            [one] => one.clone(),
+            [one] => (*one).to_owned(),
             more => format!("[{}]", more.join(", ")),
         },
         ..Condition::default()
     }
 }
 
-pub fn is_ready(conditions: &[Condition]) -> bool {
+/// Why the node is not ready, if it is not.
+pub fn unready_reason(conditions: &[Condition]) -> Option<&str> {
     let ready = kennel_types::condition::find(conditions, &ConditionType::Ready);
-    ready.is_some_and(Condition::is_true)
+    let unready = ready.filter(|ready| !ready.is_true())?;
+    Some(&unready.message)
 }
 
 /// The conditions as API objects. A condition keeps its transition time if the stored object has the same status.
@@ -184,14 +179,22 @@ pub fn status(settings: &Settings, machine: &Machine, about: &About) -> Value {
             "operatingSystem": "linux",
             "osImage": machine.os_image,
             "kernelVersion": machine.kernel,
-            "containerRuntimeVersion": format!("{}://{}", about.name, about.version),
-            "kubeletVersion": concat!("v1.36.0-kennel.", env!("CARGO_PKG_VERSION")),
+            RUNTIME_VERSION: runtime_version(about),
+            "kubeletVersion": version::GIT_VERSION,
             "kubeProxyVersion": "",
             "machineID": machine.machine_id,
             "systemUUID": machine.system_uuid,
             "bootID": machine.boot_id,
         },
     })
+}
+
+/// `status.nodeInfo.containerRuntimeVersion`.
+pub const RUNTIME_VERSION: &str = "containerRuntimeVersion";
+
+/// The value of [`RUNTIME_VERSION`].
+pub fn runtime_version(about: &About) -> String {
+    format!("{}://{}", about.name, about.version)
 }
 
 fn resources(settings: &Settings, machine: &Machine, memory: u64, disk: u64) -> Value {
@@ -234,12 +237,15 @@ mod tests {
             assert_eq!(ready.status, ConditionStatus::from(expected));
         };
         check(None, None, "kubelet is posting ready status");
-        let message = "container runtime not ready: gone";
-        check(Some("gone"), None, message);
-        let message = "container runtime network not ready: no CNI";
-        check(None, Some("no CNI"), message);
-        let message = "[container runtime not ready: gone, container runtime network not ready: x]";
-        check(Some("gone"), Some("x"), message);
+        let down = "container runtime is down: gone";
+        check(Some(down), None, down);
+        let network = "container runtime network not ready: NetworkReady=false reason:x message:y";
+        check(None, Some(network), network);
+        check(
+            Some(down),
+            Some("network"),
+            "[container runtime is down: gone, network]",
+        );
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub struct Paths {
 impl Paths {
     /// A pod's files, without logs.
     pub fn pod(&self, uid: &str) -> PathBuf {
-        self.data.join("pods").join(uid)
+        Self::all_pods(&self.data).join(uid)
     }
 
     pub fn volume(&self, uid: &str, kind: &str, name: &str) -> PathBuf {
@@ -105,7 +105,12 @@ impl Paths {
 
     pub fn pod_logs(&self, pod: &PodId) -> PathBuf {
         let name = format!("{}_{}_{}", pod.namespace, pod.name, pod.uid);
-        self.logs.join("pods").join(name)
+        Self::all_pod_logs(&self.logs).join(name)
+    }
+
+    /// The logs of all pods, below a directory of logs.
+    pub(crate) fn all_pod_logs(logs: &Path) -> PathBuf {
+        logs.join("pods")
     }
 
     /// The log of a run, relative to [`Self::pod_logs`].
@@ -115,6 +120,16 @@ impl Paths {
 
     /// The directory of links for log collectors.
     pub fn log_links(&self) -> PathBuf {
-        self.logs.join("containers")
+        Self::all_log_links(&self.logs)
+    }
+
+    /// The same, below a directory of logs.
+    pub(crate) fn all_log_links(logs: &Path) -> PathBuf {
+        logs.join("containers")
+    }
+
+    /// The files of all pods, below a data directory.
+    pub(crate) fn all_pods(data: &Path) -> PathBuf {
+        data.join("pods")
     }
 }

@@ -11,6 +11,7 @@
 //! Components that do not need the API server start without it. When the agent stops, pods keep running: the next
 //! agent adopts them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,6 +93,7 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     let tasks = TaskTracker::new();
     let (agent, receivers) = Agent::new(&start, tasks.clone(), stop.clone());
     let cache = Arc::clone(&agent.cache);
+    let data_dir = users_data_dir(&start);
     let ended = agent.run(receivers, start).await;
     stop.cancel();
     tasks.close();
@@ -104,9 +106,26 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     let alive = |cached: &&Arc<CachedPod>| cached.observed.running().next().is_some();
     let running = cache.all().iter().filter(alive).count();
     if running > 0 {
-        tracing::info!("{running} pods keep running; the next agent adopts them");
+        let (pods, them) = match running {
+            1 => ("pod keeps", "it"),
+            _ => ("pods keep", "them"),
+        };
+        tracing::info!(
+            "{running} {pods} running, and the next start takes {them} over; to end {them}: kennel reset --keep-data \
+             --data-dir {}",
+            data_dir.display()
+        );
     }
     ended
+}
+
+/// The data directory that the user chose. That of a node in the server's process is in the server's.
+fn users_data_dir(start: &Start) -> PathBuf {
+    let data = &start.settings.paths.data;
+    let is_embedded = |cluster: &Cluster| cluster.server.is_none();
+    let embedded = start.cluster.as_ref().is_some_and(is_embedded);
+    let parent = data.parent().filter(|_| embedded);
+    parent.unwrap_or(data).to_owned()
 }
 
 /// What the components of a node share.
@@ -171,7 +190,10 @@ impl Agent {
         let holder = Holder::current(&start.machine);
         let lease = Lease::new(writer.clone(), &self.settings.node_name, holder);
         // Another agent of this name keeps this one from starting; an unreachable API server does not.
-        let claimed = matches!(lease.check().await?, Claim::Ours);
+        let Some(claim) = self.stop.run_until_cancelled(lease.check()).await else {
+            return Ok(());
+        };
+        let claimed = matches!(claim?, Claim::Ours);
         let sources = vec![Origin::File, Origin::Api];
         let recorder = self.recorder(&writer);
         self.run_pods(receivers, cluster.client.clone(), Some(&recorder), sources);
@@ -181,7 +203,11 @@ impl Agent {
         self.serve_kubelet_api(start.listener, &cluster)?;
         notify(start.started);
         if !claimed {
-            claim(&lease, &self.stop).await?;
+            let claimed = claim_when_reachable(&lease);
+            match self.stop.run_until_cancelled(claimed).await {
+                Some(claimed) => claimed?,
+                None => return Ok(()),
+            }
         }
         let heartbeat = self.heartbeat(&cluster, writer, recorder);
         self.join(&cluster, heartbeat, mirror.mirror_pods).await;
@@ -336,6 +362,7 @@ impl Agent {
             pressures: self.pressures.subscribe(),
             node: self.node.clone(),
             recorder,
+            unready: None,
         }
     }
 
@@ -405,15 +432,12 @@ struct MirrorSenders {
 }
 
 /// Waits until the API server confirms that no other agent has the Lease.
-async fn claim(lease: &Lease, stop: &CancellationToken) -> Result<(), StartError> {
+async fn claim_when_reachable(lease: &Lease) -> Result<(), LeaseError> {
     loop {
         match lease.check().await? {
             Claim::Ours => return Ok(()),
             Claim::Unknown(failure) => tracing::warn!("cannot reach the API server: {failure}"),
         }
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(RETRY_DELAY) => {}
-        }
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }

@@ -112,6 +112,7 @@ impl Shared {
             dns: self.dns(pod),
             sysctls: sysctls(pod).map_err(start_failure::sandbox)?,
             log_dir,
+            data_dir: self.settings.paths.data.clone(),
             privileged: own.privileged,
             security: own,
             cgroup: limits::cgroup(pod),

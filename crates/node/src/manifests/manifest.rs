@@ -31,7 +31,7 @@ pub(super) enum ParseError {
     Utf8(#[from] std::str::Utf8Error),
     #[error(transparent)]
     Yaml(#[from] serde_saphyr::Error),
-    #[error("it is no v1 Pod: apiVersion {api_version}, kind {kind}")]
+    #[error("it is not a v1 Pod: apiVersion {api_version}, kind {kind}")]
     Kind { api_version: Value, kind: Value },
     #[error(transparent)]
     Field(#[from] serde_json::Error),

@@ -207,7 +207,7 @@ fn errors_name_the_mistake() {
         assert!(error.contains(expected), "{error}");
     };
     check("", "couldn't parse as pod(");
-    check("apiVersion: v1\nkind: Service", "it is no v1 Pod");
+    check("apiVersion: v1\nkind: Service", "it is not a v1 Pod");
     let pod = |rest: &str| format!("apiVersion: v1\nkind: Pod\n{rest}");
     check(&pod("spec: {}"), "name is needed for the pod");
     check(

@@ -31,6 +31,8 @@ pub struct SandboxConfig {
     pub dns: Option<Dns>,
     pub sysctls: BTreeMap<String, String>,
     pub log_dir: PathBuf,
+    /// The agent's data directory, which identifies the agent that created the sandbox.
+    pub data_dir: PathBuf,
     /// Whether a privileged container will run in it.
     pub privileged: bool,
     pub security: Security,

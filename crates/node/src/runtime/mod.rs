@@ -51,7 +51,7 @@ pub struct About {
     pub images: bool,
 }
 
-/// Problems of a runtime.
+/// Problems of a runtime, as the message of the Node's condition `Ready` has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Why it cannot run containers.
@@ -129,6 +129,7 @@ pub struct Usage {
 /// See the [module](self). Ids of sandboxes and containers are the runtime's own.
 #[async_trait]
 pub trait Runtime: Send + Sync + 'static {
+    /// May change: a container runtime may start later than the agent, and be upgraded.
     fn about(&self) -> About;
 
     async fn health(&self) -> Health;

@@ -38,7 +38,8 @@ impl Fixture {
     pub(crate) async fn with(builder: Builder) -> Self {
         let containerd = builder.start();
         containerd.import(&Image::new(IMAGE));
-        let cri = Cri::connect(&containerd.socket()).await.unwrap();
+        let cri = Cri::new(&containerd.socket());
+        assert_eq!(cri.health().await.runtime, None);
         let changes = Mutex::new(cri.changes());
         Self {
             containerd,

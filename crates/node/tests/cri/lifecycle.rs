@@ -6,6 +6,7 @@ use kennel_core::pod::State;
 use kennel_node::runtime::cri::Cri;
 use kennel_node::runtime::{Error, Runtime};
 use kennel_testkit::machine::possible;
+use kennel_testkit::{Deadline, eventually};
 
 use crate::fixture::{DEADLINE, Fixture, IMAGE, Started, words};
 
@@ -20,7 +21,7 @@ async fn a_pod_survives_an_agent_restart_and_is_removed_completely() {
     let config = fixture
         .script(
             "app",
-            "echo started; trap 'exit 5' TERM; while :; do sleep 0.1; done",
+            "trap 'exit 5' TERM; echo started; while :; do sleep 0.1; done",
         )
         .await;
     let id = fixture
@@ -63,11 +64,13 @@ async fn a_pod_survives_an_agent_restart_and_is_removed_completely() {
     );
 
     // Another agent, with no memory of any of this.
-    let heir = Cri::connect(&fixture.containerd.socket()).await.unwrap();
+    let heir = Cri::new(&fixture.containerd.socket());
     let found = heir.list().await.unwrap().remove(0);
     assert_eq!(found.pod, pod.config.pod);
     assert_eq!(found.observed.runs, [run]);
 
+    let log = fixture.logs("web").join("app/0.log");
+    wait_for_start(&log);
     fixture
         .cri
         .stop(&id, Duration::from_secs(30))
@@ -81,11 +84,19 @@ async fn a_pod_survives_an_agent_restart_and_is_removed_completely() {
     );
     fixture.cri.stop(&id, Duration::ZERO).await.unwrap();
 
-    let log = std::fs::read_to_string(fixture.logs("web").join("app/0.log")).unwrap();
+    let log = std::fs::read_to_string(log).unwrap();
     let line: Vec<&str> = log.trim_end().splitn(4, ' ').collect();
     assert_eq!(line[1..], ["stdout", "F", "started"], "{log}");
 
     check_removal(&fixture, &pod, &id).await;
+}
+
+/// Waits until a script has said that it handles signals.
+fn wait_for_start(log: &std::path::Path) {
+    eventually(Deadline::seconds(60), || {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        text.contains("started").then_some(()).ok_or(text)
+    });
 }
 
 async fn check_removal(fixture: &Fixture, pod: &Started, id: &str) {

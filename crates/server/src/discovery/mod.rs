@@ -16,7 +16,7 @@ use crate::registry;
 pub use aggregated::aggregated;
 pub use document::Document;
 pub use legacy::{api_group, api_groups, api_resources, api_versions};
-pub use version::{GIT_VERSION, version};
+pub use version::version;
 
 /// A discovery answer that never changes while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

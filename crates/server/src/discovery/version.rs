@@ -1,10 +1,7 @@
 //! `GET /version`: the Kubernetes version that the server implements, and its own build.
 
+use kennel_types::version::GIT_VERSION;
 use serde_json::{Value, json};
-
-/// The Kubernetes version whose behaviour is served, with our own as build metadata. Clients parse
-/// it as a semantic version.
-pub const GIT_VERSION: &str = concat!("v1.36.4+kennel", env!("CARGO_PKG_VERSION"));
 
 /// `GET /version`.
 pub fn version() -> Value {

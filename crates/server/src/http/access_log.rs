@@ -1,7 +1,7 @@
-//! The access log: one line per request, `METHOD path code milliseconds user agent`. Successful requests of
-//! clients in this process are logged at debug level (`kennel::request=debug`): there are many of them.
+//! The access log: one line per request, `METHOD path code milliseconds user agent`, at debug level
+//! (`kennel::request=debug`): there are many of them. Errors of the server and slow requests are warnings.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{HeaderValue, Method, Request, Uri, header};
 
@@ -10,25 +10,34 @@ use crate::metrics::Metrics;
 /// How much of a path is logged: enough for the selectors of real clients.
 const PATH_BYTES_MAX: usize = 2048;
 
+/// A request that takes longer is slow: ten times what a busy server on a slow disk needs, and less than people put up
+/// with. Watches, logs, exec and other requests that last as long as their client wants are never slow.
+const SLOW: Duration = Duration::from_secs(1);
+
 /// A request, kept until its answer is known.
 pub(super) struct AccessLog {
     method: Method,
     uri: Uri,
     agent: Option<HeaderValue>,
-    /// Whether the client is in this process.
-    in_process: bool,
+    /// Lasts as long as its client wants.
+    long_lived: bool,
     started: Instant,
 }
 
 impl AccessLog {
-    pub(super) fn of<B>(request: &Request<B>, in_process: bool) -> Self {
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
         Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
             agent: request.headers().get(header::USER_AGENT).cloned(),
-            in_process,
+            long_lived: false,
             started: Instant::now(),
         }
+    }
+
+    /// The request is a watch, or a stream such as exec.
+    pub(super) fn set_long_lived(&mut self) {
+        self.long_lived = true;
     }
 
     /// Counts and logs the answered request.
@@ -40,10 +49,18 @@ impl AccessLog {
         let milliseconds = took.as_secs_f64() * 1e3;
         let words =
             format_args!("{method} {path} {code} {milliseconds:.1}ms user={user} agent={agent}");
-        if self.in_process && code < 400 {
-            tracing::debug!(target: "kennel::request", "{words}");
-        } else {
-            tracing::info!(target: "kennel::request", "{words}");
+        match self.concern(code, took) {
+            None => tracing::debug!(target: "kennel::request", "{words}"),
+            Some(concern) => tracing::warn!(target: "kennel::request", "{concern}: {words}"),
+        }
+    }
+
+    /// Why an operator should know of the request.
+    fn concern(&self, code: u16, took: Duration) -> Option<&'static str> {
+        match code {
+            500.. => Some("server error"),
+            _ if took >= SLOW && !self.long_lived => Some("slow request"),
+            _ => None,
         }
     }
 
@@ -76,9 +93,21 @@ mod tests {
 
     fn agent(value: &str) -> String {
         let request = Request::builder().header(header::USER_AGENT, value);
-        AccessLog::of(&request.body(()).unwrap(), false)
-            .agent()
-            .to_owned()
+        AccessLog::of(&request.body(()).unwrap()).agent().to_owned()
+    }
+
+    #[test]
+    fn errors_of_the_server_and_slow_requests_are_concerns() {
+        let mut log = AccessLog::of(&Request::new(()));
+        let quick = SLOW.checked_sub(Duration::from_millis(1)).unwrap();
+        for code in [200, 101, 404, 409, 429] {
+            assert_eq!(log.concern(code, quick), None, "{code}");
+            assert_eq!(log.concern(code, SLOW), Some("slow request"), "{code}");
+        }
+        assert_eq!(log.concern(503, quick), Some("server error"));
+        log.set_long_lived();
+        assert_eq!(log.concern(200, SLOW * 60), None);
+        assert_eq!(log.concern(500, SLOW * 60), Some("server error"));
     }
 
     #[test]

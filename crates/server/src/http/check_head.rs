@@ -30,7 +30,7 @@ pub(super) fn check(parts: &Parts, caller: &Caller) -> Result<()> {
     // `host:port` and `*` are targets for proxies.
     if !parts.uri.path().starts_with('/') {
         return Err(ApiError::bad_request(
-            "the target of the request is no path",
+            "the target of the request is not a path",
         ));
     }
     if parts.version == Version::HTTP_11 && !parts.headers.contains_key(header::HOST) {

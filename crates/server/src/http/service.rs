@@ -50,7 +50,7 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let log = AccessLog::of(&request, caller.address.is_none());
+    let mut log = AccessLog::of(&request);
     let mut event = api.settings.audit.begin(&request, &caller);
     let (parts, body) = request.into_parts();
     let mut name = "-".to_owned();
@@ -61,6 +61,11 @@ where
         event.set_user(&user);
         router::authorize(api, parts, user, &mut event)
     });
+    if let Ok(request) = &authorized
+        && (request.verb == Verb::Watch || request.route.connect().is_some())
+    {
+        log.set_long_lived();
+    }
     let outcome = match authorized {
         Ok(request) => serve(api, request, body, upgrade, &caller, timeouts).await,
         Err(error) => Err(error),

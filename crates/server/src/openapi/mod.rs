@@ -45,5 +45,5 @@ impl Dialect {
 
 /// `info` of every document.
 fn info() -> serde_json::Value {
-    serde_json::json!({"title": "Kubernetes", "version": crate::discovery::GIT_VERSION})
+    serde_json::json!({"title": "Kubernetes", "version": kennel_types::version::GIT_VERSION})
 }

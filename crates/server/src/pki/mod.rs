@@ -43,7 +43,7 @@ impl Pki {
         addresses: &[IpAddr],
         token_key_days: u32,
     ) -> Result<Self, PkiError> {
-        let dir = data_dir.join("pki");
+        let dir = data_dir.join(crate::data_dir::PKI);
         files::make_dir(&dir)?;
         let authority = Authority::open(&dir)?;
         let server = authority.server(&dir, names, addresses)?;

@@ -31,7 +31,7 @@ pub static ALL: &[Known] = &[
     known(401, Reason::Unauthorized,
         "The credentials are invalid or have expired."),
     known(403, Reason::Forbidden,
-        "Authorization refuses it to the user, and the message says what is missing; or admission refuses it to \
+        "The user is not authorized, and the message says what is missing; or admission rejects it for \
          everyone, for example in a namespace that is being deleted."),
     known(404, Reason::NotFound,
         "There is no such object, or the server does not serve the resource."),

@@ -31,7 +31,7 @@ const DAEMON_SET_CONTROLLER: Rights = &[
     ("list watch create patch delete", "pods"),
     ("create", "pods/binding"),
     ("get list watch create", "configmaps"),
-    ("create update patch", "events"),
+    ("list create update patch", "events"),
     ("create update patch", "events.events.k8s.io"),
 ];
 

@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::FlockOperation;
@@ -14,13 +14,13 @@ use crate::error::OpenError;
 pub const LOCK_FILE: &str = "kennel.lock";
 
 /// A lock on the directory, until dropped.
-pub(super) struct Directory {
+pub struct Directory {
     lock: File,
 }
 
 impl Directory {
     /// Creates the directory if needed and locks it.
-    pub(super) fn acquire(dir: &Path) -> Result<Self, OpenError> {
+    pub fn acquire(dir: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::File {
             path: dir.to_owned(),
             source,
@@ -34,27 +34,41 @@ impl Directory {
             sync_parent(dir).map_err(failed)?;
         }
         let path = dir.join(LOCK_FILE);
+        let failed = |source| OpenError::File {
+            path: path.clone(),
+            source,
+        };
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .mode(0o600)
             .open(&path)
-            .map_err(|source| OpenError::File {
-                path: path.clone(),
-                source,
-            })?;
+            .map_err(failed)?;
+        let in_use = || OpenError::InUse {
+            dir: dir.to_owned(),
+        };
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { lock }),
-            Err(Errno::WOULDBLOCK) => Err(OpenError::InUse {
-                dir: dir.to_owned(),
-            }),
-            Err(errno) => Err(OpenError::File {
-                path,
-                source: errno.into(),
-            }),
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(in_use()),
+            Err(errno) => return Err(failed(errno.into())),
         }
+        // A start that failed removes the file while it holds the lock; what we have locked then protects nothing.
+        if !is_at(&lock, &path).map_err(failed)? {
+            return Err(in_use());
+        }
+        Ok(Self { lock })
     }
+}
+
+/// Whether the open file is still the one at this path.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let there = match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        there => there?,
+    };
+    let own = file.metadata()?;
+    Ok((own.dev(), own.ino()) == (there.dev(), there.ino()))
 }
 
 impl Drop for Directory {

@@ -19,12 +19,11 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 pub use self::database::DATABASE_FILE;
-pub use self::directory::LOCK_FILE;
+pub use self::directory::{Directory, LOCK_FILE};
 pub use self::options::Options;
 
 use self::counters::Counters;
 use self::database::Database;
-use self::directory::Directory;
 use self::queue::{Queue, Request};
 use self::writer::Writer;
 use crate::api::Store;

@@ -37,4 +37,4 @@ pub mod page;
 mod parse;
 mod run;
 
-pub use run::{Terminal, run};
+pub use run::Terminal;

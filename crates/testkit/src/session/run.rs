@@ -24,16 +24,6 @@ const TAKE: &str = "cd \"$(cat \"$TERMINAL/here\")\" && . \"$TERMINAL/exported\"
 /// Leaves both for the next step.
 const LEAVE: &str = "trap 'export -p > \"$TERMINAL/exported\"; pwd > \"$TERMINAL/here\"' EXIT\n";
 
-/// Runs the session in `file` with this kubectl against the server of this kubeconfig, and panics with
-/// the difference at the first step that does not hold.
-pub fn run(file: &Path, version: Version, kubeconfig: &Path) {
-    let text = std::fs::read_to_string(file)
-        .unwrap_or_else(|error| panic!("{} cannot be read: {error}", file.display()));
-    let mut terminal = Terminal::new(version);
-    terminal.set("KUBECONFIG", kubeconfig);
-    terminal.play(file, &text);
-}
-
 /// A working directory, programs on the path, and what was left running in the background.
 #[derive(Debug)]
 pub struct Terminal {
@@ -247,10 +237,7 @@ mod tests {
     use super::*;
 
     fn run_text(text: &str) {
-        let directory = TempDir::new().unwrap();
-        let file = directory.path().join("a.session");
-        std::fs::write(&file, text).unwrap();
-        run(&file, Version::V1_32, Path::new("/nonexistent"));
+        Terminal::new(Version::V1_32).play(Path::new("a.session"), text);
     }
 
     #[test]

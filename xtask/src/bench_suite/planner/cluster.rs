@@ -211,7 +211,7 @@ impl Cluster {
     fn store(&mut self, revision: Revision) -> Answer {
         self.revisions
             .insert(revision.uid.clone(), revision.clone());
-        Answer::Revision(revision)
+        Answer::Revision(Box::new(revision))
     }
 
     fn change(&mut self, uid: &str, change: impl FnOnce(&mut Revision)) -> Answer {

@@ -18,7 +18,7 @@ pub(super) enum Unclear {
     Status { status: u16, said: String },
     #[error("Prometheus cannot evaluate the expression: {0}")]
     Expression(String),
-    #[error("what answers is no Prometheus: {0}")]
+    #[error("the server is not a Prometheus: {0}")]
     Malformed(String),
     #[error("the answer of Prometheus is longer than one number can be")]
     TooLong,

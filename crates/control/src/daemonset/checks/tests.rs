@@ -178,7 +178,11 @@ async fn r7_an_answer_that_is_not_one_number_is_inconclusive() {
     let error = json!({"status": "error", "errorType": "bad_data", "error": "1:3: parse error"});
     let huge = format!("{{\"status\": \"{}\"}}", "x".repeat(BODY_MAX));
     for (status, body, words) in [
-        ("200 OK", "not JSON".to_owned(), "no Prometheus: expected"),
+        (
+            "200 OK",
+            "not JSON".to_owned(),
+            "not a Prometheus: expected",
+        ),
         ("200 OK", "{}".to_owned(), "missing field `status`"),
         (
             "200 OK",

@@ -45,7 +45,7 @@ pub(super) async fn copy(
 /// The ConfigMap of a response, and its contents.
 fn read(answer: &write::Answer) -> Result<(ConfigMapView, Value), Failed> {
     let object: Option<DynamicObject> = serde_json::from_slice(&answer.body).ok();
-    let object =
-        object.ok_or_else(|| Failed::refused("the API's response is no ConfigMap".to_owned()))?;
+    let object = object
+        .ok_or_else(|| Failed::refused("the API's response is not a ConfigMap".to_owned()))?;
     Ok((view::config_map(&object), object.data))
 }

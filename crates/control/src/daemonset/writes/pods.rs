@@ -45,11 +45,20 @@ pub(super) async fn create(
             Err(failure) if is_taken(&failure) && failure.repeated => {
                 return Ok(Answer::Pod { name });
             }
-            Err(failure) if is_taken(&failure) => collision = Some(failure),
+            Err(failure) if is_taken(&failure) => {
+                tracked.refused();
+                collision = Some(failure);
+            }
             Err(failure) if failure.unsure => {
                 return Err(Failed::from(failure).of_unknown_outcome());
             }
-            Err(failure) => return Err(failure.into()),
+            Err(failure) => {
+                // A server that reports an error of its own may have created the pod.
+                if failure.code.is_some_and(|code| code < 500) {
+                    tracked.refused();
+                }
+                return Err(failure.into());
+            }
         }
     }
     let message = collision.map(|failure| failure.message).unwrap_or_default();

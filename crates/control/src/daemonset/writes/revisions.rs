@@ -37,7 +37,7 @@ pub(super) async fn create(
         .send_idempotent(&Call::create(collection.as_str(), body))
         .await
     {
-        Ok(answer) => return read(&answer).map(Answer::Revision),
+        Ok(answer) => return read(&answer).map(Box::new).map(Answer::Revision),
         Err(failure) => failure,
     };
     if !(failure.is(409) && failure.reason == Reason::AlreadyExists) {
@@ -48,7 +48,7 @@ pub(super) async fn create(
         .await?;
     let holder = read(&holder)?;
     if &*holder.data == data {
-        return Ok(Answer::Revision(holder));
+        return Ok(Answer::Revision(Box::new(holder)));
     }
     Err(Failed::of_kind(FailureKind::NameTaken, failure.message))
 }
@@ -62,7 +62,7 @@ pub(super) async fn renumber(
     let patch = json!({"metadata": {"uid": revision.uid}, "revision": number});
     let call = Call::patch(revision.path.as_str(), Content::Merge, &patch);
     let answer = writer.send_idempotent(&call).await?;
-    read(&answer).map(Answer::Revision)
+    read(&answer).map(Box::new).map(Answer::Revision)
 }
 
 /// Writes the verdict and state of a rollout, on condition that the revision has not changed.
@@ -88,7 +88,7 @@ pub(super) async fn write_record(
     let patch = json!({ "metadata": metadata });
     let call = Call::patch(revision.path.as_str(), Content::Merge, &patch);
     let answer = writer.send(&call).await?;
-    read(&answer).map(Answer::Revision)
+    read(&answer).map(Box::new).map(Answer::Revision)
 }
 
 /// The cause that `kubectl rollout history` shows is written with a failure, and removed by a retry (R9.2).

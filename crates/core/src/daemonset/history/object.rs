@@ -147,6 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn r8_2_annotations_of_rollouts_are_not_copied_to_revisions() {
+        let cause = ("kubernetes.io/change-cause", "why");
+        let ours = [
+            ("rollout.kennel.dev/stages", "1, 100%"),
+            ("rollout.kennel.dev/abort", "5d8b"),
+            ("rollout.kennel.dev/verdict", "stable"),
+        ];
+        let text = render(&json!({}), &[&[cause][..], &ours].concat());
+        let object: Value = serde_json::from_str(&text).unwrap();
+        let copied = json!({"kubernetes.io/change-cause": "why"});
+        assert_eq!(object["metadata"]["annotations"], copied);
+        let object: Value = serde_json::from_str(&render(&json!({}), &ours)).unwrap();
+        assert_eq!(object["metadata"]["annotations"], Value::Null);
+    }
+
+    #[test]
     fn s4_5_the_data_travels_byte_for_byte() {
         let template = json!({"spec": {"containers": [{"args": ["<&>\u{2028}"]}]}});
         let text = render(&template, &[]);

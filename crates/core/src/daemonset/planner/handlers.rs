@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::fit::{Fit, Rules};
 use super::super::view::{DaemonSetView, NodeView, PodView};
@@ -9,7 +10,7 @@ use super::Planner;
 use super::pods::{Claim, PodWrite};
 use super::sets::Set;
 use super::slot::Slot;
-use super::staged::{StagedSlot, Tick};
+use super::staged::{Born, StagedSlot, Tick};
 use crate::ids::{NodeId, PodId, SetId};
 use crate::rollout::PREFIX;
 
@@ -267,8 +268,17 @@ impl Planner {
     pub(super) fn on_pod(&mut self, view: PodView) {
         let Some(pod) = self.pods.id(&view.uid) else {
             let node = view.target().map(|name| self.nodes.refer(name));
+            // What appears while the planner lives is new; of the others, their own times tell how old they are.
+            let age = if self.synced {
+                Duration::ZERO
+            } else {
+                self.wall.saturating_since(view.created)
+            };
+            let born = Born::new(Tick::of(self.steady), age);
             let view = self.share_strings(view, node);
-            let pod = self.pods.insert(view, node, self.now, &mut self.symbols);
+            let pod = self
+                .pods
+                .insert(view, node, self.now, born, &mut self.symbols);
             self.update_claim(pod, true);
             return;
         };

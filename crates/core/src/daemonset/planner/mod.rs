@@ -41,7 +41,7 @@ use super::decision::Member;
 use super::event::{Action, Event, Identity, Note, Ticket, Write};
 use super::options::Options;
 use super::status::Counters;
-use super::view::DaemonSetView;
+use super::view::{DaemonSetView, PodView};
 use crate::ids::{NodeId, SetId};
 use crate::rollout::condition::Conditions;
 use config::ConfigTable;
@@ -74,7 +74,12 @@ impl From<Timestamp> for Now {
 pub struct Planner {
     options: Options,
     synced: bool,
+    /// Wall time. It never goes back: after the clock was set back, it goes on from where it was.
     now: Timestamp,
+    /// Wall time as the last event had it, for what other processes read.
+    wall: Timestamp,
+    /// Since the wall clock was set back: both times when that was seen.
+    set_back: Option<(Timestamp, Monotonic)>,
     symbols: Symbols,
     nodes: Nodes,
     pods: Pods,
@@ -152,21 +157,37 @@ impl Planner {
     }
 
     fn advance_clocks(&mut self, now: Now) {
-        self.now = self.now.max(now.wall);
         let steady = now.steady.unwrap_or_else(|| {
             let from = *self.steady_from.get_or_insert(now.wall);
             Monotonic::since_start(now.wall.saturating_since(from))
         });
-        self.steady = self.steady.max(steady);
+        let steady = self.steady.max(steady);
+        self.wall = now.wall;
+        if now.wall < self.now {
+            let (now, from) = *self.set_back.get_or_insert((self.now, self.steady));
+            self.now = now + (steady - from);
+        } else {
+            (self.now, self.set_back) = (now.wall, None);
+        }
+        self.steady = steady;
     }
 
-    /// When to send [`Event::Tick`] if no other event comes before.
-    pub fn next_deadline(&self) -> Option<Timestamp> {
+    /// When to send [`Event::Tick`] if no other event comes before, unless the wall clock jumps.
+    pub fn next_wake(&self) -> Option<Monotonic> {
+        let wall = self.timers.next();
+        let wall = wall.map(|at| self.steady + at.saturating_since(self.now));
+        wall.into_iter().chain(self.steady_timers.next()).min()
+    }
+
+    /// The next timer by the wall clock.
+    #[cfg(test)]
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         self.timers.next()
     }
 
-    /// The same, by the monotonic clock: whichever comes first.
-    pub fn next_steady_deadline(&self) -> Option<Monotonic> {
+    /// The next timer by the monotonic clock.
+    #[cfg(test)]
+    pub(super) fn next_steady_deadline(&self) -> Option<Monotonic> {
         self.steady_timers.next()
     }
 
@@ -193,6 +214,11 @@ impl Planner {
     /// The latest view of a DaemonSet, by uid.
     pub fn view(&self, daemon_set: &str) -> Option<&DaemonSetView> {
         Some(&self.sets[self.sets.id(daemon_set)?].view)
+    }
+
+    /// The latest view of a pod, by uid.
+    pub fn pod(&self, uid: &str) -> Option<&PodView> {
+        self.pods.id(uid).map(|id| self.pods.view(id))
     }
 
     fn on_synced(&mut self) {

@@ -85,6 +85,15 @@ impl Nodes {
         self.view(id).map(|view| rules.judge(view))
     }
 
+    /// Whether rules select a node, were it ready (R2.1).
+    pub(super) fn is_selected(&self, id: NodeId, rules: &Rules) -> bool {
+        let hot = self.hot[id.index()];
+        if hot.exists && hot.untainted && rules.select_all() {
+            return true;
+        }
+        self.view(id).is_some_and(|view| rules.selects_ready(view))
+    }
+
     fn id_or_insert(&mut self, name: &Arc<str>) -> NodeId {
         if let Some(id) = self.id(name) {
             return id;

@@ -220,7 +220,7 @@ impl Planner {
             return;
         };
         let created = match write.outcome {
-            Ok(Answer::Revision(revision)) => Some(revision.clone()),
+            Ok(Answer::Revision(revision)) => Some((**revision).clone()),
             _ => None,
         };
         let history = &mut known.history;

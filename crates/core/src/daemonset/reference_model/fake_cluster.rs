@@ -415,7 +415,7 @@ impl FakeCluster {
             let found = self.revisions.get_mut(uid).ok_or(FailureKind::NotFound)?;
             change(found);
             self.changed(Kind::Revisions, uid, false);
-            Ok(Answer::Revision(self.revisions[uid].clone()))
+            Ok(revision_answer(self.revisions[uid].clone()))
         };
         match write {
             Write::RenumberRevision { revision, number } => {
@@ -454,9 +454,9 @@ impl FakeCluster {
             Write::CreateRevision { name, data, body } => {
                 let mut all = self.revisions.values();
                 match all.find(|r| r.name == *name) {
-                    Some(holder) if holder.data == *data => Ok(Answer::Revision(holder.clone())),
+                    Some(holder) if holder.data == *data => Ok(revision_answer(holder.clone())),
                     Some(_) => Err(FailureKind::NameTaken),
-                    None => Ok(Answer::Revision(self.create_revision(by, name, data, body))),
+                    None => Ok(revision_answer(self.create_revision(by, name, data, body))),
                 }
             }
             other => panic!("not about a revision: {other:?}"),
@@ -487,6 +487,10 @@ impl FakeCluster {
         self.changed(Kind::Revisions, &uid, false);
         self.revisions[&uid].clone()
     }
+}
+
+fn revision_answer(revision: Revision) -> Answer {
+    Answer::Revision(Box::new(revision))
 }
 
 fn texts(object: &serde_json::Map<String, Value>) -> BTreeMap<String, String> {

@@ -8,6 +8,7 @@ use super::super::event::Identity;
 use super::super::view::{DaemonSetView, PodView};
 use super::pacing::SlowStart;
 use super::revisions::History;
+use super::staged::signed;
 use super::{Claim, Pod, PodWrite, ReferencePlanner, Set, Uid};
 use crate::rollout::PREFIX;
 
@@ -111,12 +112,20 @@ impl ReferencePlanner {
             Some(since) if since != Timestamp::MAX && since > now => Some(now),
             other => other,
         };
+        let age = now.saturating_since(view.created).as_millis() / 100;
+        let age = if self.synced {
+            0
+        } else {
+            i64::try_from(age).unwrap()
+        };
+        let born = signed(self.tick()) - age;
         let uid = view.uid.clone();
         let Some(old) = self.pods.remove(&uid) else {
             let target = view.target().cloned();
             let pod = Pod {
                 view,
                 ready_at,
+                born,
                 write: None,
             };
             self.pods.insert(uid.clone(), pod);
@@ -135,6 +144,7 @@ impl ReferencePlanner {
         let changed = old.view != view;
         let mut pod = Pod {
             ready_at: if same_time { old.ready_at } else { ready_at },
+            born: old.born,
             write: old.write,
             view,
         };

@@ -61,6 +61,8 @@ struct Pod {
     view: PodView,
     /// Since when it is ready, by our clock; `Timestamp::MAX` if that is unknown.
     ready_at: Option<Timestamp>,
+    /// When it was created, in tenths of a second after `started`; what appears while the model lives is new.
+    born: i64,
     write: Option<(PodWrite, Requested)>,
 }
 

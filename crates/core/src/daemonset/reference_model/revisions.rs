@@ -324,7 +324,7 @@ impl ReferencePlanner {
             Ok(Answer::Revision(created)) => {
                 history.create = None;
                 let until = now.saturating_add_millis(FIVE_MINUTES);
-                history.created = Some((created.clone(), until));
+                history.created = Some(((**created).clone(), until));
                 self.timers.insert((until, uid.clone()));
             }
             Ok(_) => {}

@@ -113,7 +113,7 @@ fn r6_1_what_was_carried_out_is_not_asked_for_again() {
     refuses(
         &again,
         &PROMOTE,
-        "rollout.kennel.dev/promote: new/1 was carried out before",
+        "take it away first: kubectl annotate ds/agent rollout.kennel.dev/promote-",
     );
 }
 

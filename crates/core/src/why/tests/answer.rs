@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::super::Verdict;
-use super::fixture::{Fixture, pod, ready};
+use super::super::{LogSnapshot, LogSource, Verdict};
+use super::fixture::{Fixture, pod, ready, with_container};
 
 #[test]
 fn it_counts_by_verdict_and_by_the_planners_rules() {
@@ -36,6 +36,39 @@ fn the_json_format_is_stable() {
             "containers": [{"name": "main", "init": false, "state": "running", "ready": true,
                             "restarts": 0}]}]});
     assert_eq!(answer["nodes"][1], second);
+}
+
+#[test]
+fn nodes_are_in_the_natural_order_of_their_names() {
+    let mut fixture = Fixture::new();
+    let mut more = fixture.0.nodes[0].clone();
+    more.view.name = "n10".into();
+    fixture.0.nodes.insert(0, more);
+    let names: Vec<String> = fixture.answer().nodes.into_iter().map(|n| n.node).collect();
+    assert_eq!(names, ["n1", "n2", "n3", "n10"]);
+}
+
+#[test]
+fn the_last_log_lines_of_a_crash_are_part_of_the_answer() {
+    let crash = json!({"restartCount": 5, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 3}}});
+    let mut fixture = Fixture::new().pod(with_container(crash));
+    let log = |fixture: &Fixture| serde_json::to_value(fixture.on("n1").log).unwrap();
+    let source = json!({"pod": "p1", "container": "main", "previous": true});
+    assert_eq!(log(&fixture), source, "it was not read");
+    let read = |lines| LogSnapshot {
+        source: LogSource {
+            pod: "p1".to_owned(),
+            container: "main".to_owned(),
+            previous: true,
+        },
+        lines,
+    };
+    fixture.0.logs = vec![read(Ok(vec!["no licence".to_owned()]))];
+    assert_eq!(log(&fixture)["lines"], json!(["no licence"]));
+    fixture.0.logs = vec![read(Err("forbidden".to_owned()))];
+    assert_eq!(log(&fixture)["error"], "forbidden");
+    assert!(log(&fixture).get("lines").is_none());
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn a_container_crashes_again_and_again() {
         .missing(Cause::CrashLoop, message);
     let remedy = "kubectl logs -n default p1 -c main --previous";
     assert_eq!(answer.remedy.as_deref(), Some(remedy));
+    assert!(answer.log.unwrap().source.previous);
     assert_eq!(answer.pods[0].containers[0].restarts, 5);
 }
 
@@ -67,9 +68,12 @@ fn a_container_crashes_again_and_again() {
 fn a_container_has_just_exited() {
     let state = json!({"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}});
     let message = "container main does not stay up: exited with code 137 (OOMKilled)";
-    Fixture::new()
+    let answer = Fixture::new()
         .pod(with_container(state))
         .missing(Cause::CrashLoop, message);
+    let remedy = "kubectl logs -n default p1 -c main";
+    assert_eq!(answer.remedy.as_deref(), Some(remedy));
+    assert!(!answer.log.unwrap().source.previous);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::{Cause, Verdict};
-use super::fixture::{Fixture, ready};
+use super::fixture::{Fixture, ready, with_container};
 
 const EXCLUDED: Verdict = Verdict::Excluded;
 const LINGERS: Verdict = Verdict::Lingers;
@@ -180,17 +180,42 @@ fn a_label_was_removed_and_the_pod_goes() {
 }
 
 #[test]
-fn a_pod_on_an_unreachable_node_is_not_counted() {
+fn whether_a_pod_on_an_unreachable_node_runs_is_not_known() {
     let fixture = Fixture::new().unreachable().pod(ready("p1", "n1"));
     let fixture = fixture.taint("node.kubernetes.io/unreachable", "", "NoSchedule");
     let fixture = fixture.taint("node.kubernetes.io/unreachable", "", "NoExecute");
     let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
-                   its pods may still run but are not counted";
-    let answer = fixture.check(LINGERS, Cause::NodeNotReady, message);
+                   its pod may still run";
+    let answer = fixture.check(Verdict::Unknown, Cause::NodeNotReady, message);
+    assert_eq!(answer.pod.as_deref(), Some("p1"));
+    assert!(!answer.ok());
+    assert_eq!(fixture.answer().counts.unknown, 1);
     assert_eq!(
         answer.since,
         Some(Timestamp::from_secs(super::fixture::NOW - 300))
     );
+}
+
+#[test]
+fn a_pod_that_did_not_work_on_an_unreachable_node_is_missing() {
+    let waits = json!({"state": {"waiting": {"reason": "ImagePullBackOff"}}});
+    let fixture = Fixture::new().unreachable().pod(with_container(waits));
+    let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
+                   its pod did not work when the node last reported";
+    fixture.missing(Cause::NodeNotReady, message);
+    let fixture = fixture.taint("node.kubernetes.io/unreachable", "", "NoSchedule");
+    fixture.missing(Cause::NodeNotReady, message);
+}
+
+#[test]
+fn a_pod_that_is_deleted_on_an_unreachable_node_stays_until_the_node_confirms_it() {
+    let mut pod = ready("p1", "n1");
+    pod.view.terminating = true;
+    let fixture = Fixture::new().unreachable().pod(pod);
+    let fixture = fixture.taint("node.kubernetes.io/unreachable", "", "NoSchedule");
+    let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
+                   its pod is being deleted, which the node has not confirmed";
+    fixture.check(Verdict::Unknown, Cause::NodeNotReady, message);
 }
 
 #[test]

@@ -53,6 +53,7 @@ impl Fixture {
             namespace: std::collections::BTreeMap::new(),
             events: Vec::new(),
             occupancies: Vec::new(),
+            logs: Vec::new(),
             required: Vec::new(),
             unreadable: Vec::new(),
             only: None,
@@ -108,6 +109,14 @@ impl Fixture {
         let event = json!({"type": "Warning", "reason": reason, "message": message,
             "involvedObject": {"uid": about}, "lastTimestamp": Timestamp::from_secs(NOW - ago).to_string()});
         self.0.events.push(serde_json::from_value(event).unwrap());
+        self
+    }
+
+    /// An event that was seen for the first time `first` and for the last time `last` seconds ago.
+    pub(super) fn repeated(mut self, about: &str, reason: &str, (first, last): (i64, i64)) -> Self {
+        self = self.event(about, reason, "again", last);
+        let event = self.0.events.last_mut().unwrap();
+        event.first_timestamp = Some(Timestamp::from_secs(NOW - first));
         self
     }
 

@@ -132,10 +132,8 @@ fn the_node_of_a_pending_pod_is_gone() {
 }
 
 #[test]
-fn a_node_that_is_asked_for_and_does_not_exist() {
-    let mut fixture = Fixture::new();
-    fixture.0.only = Some("n7".to_owned());
-    let answer = fixture.answer();
-    assert_eq!(answer.nodes.len(), 1);
-    assert_eq!(answer.nodes[0].message, "there is no node of this name");
+fn nodes_that_exist_or_that_pods_name_can_be_asked_for() {
+    let fixture = Fixture::new().pod(ready("p9", "n9"));
+    let known = ["n1", "n9", "n7"].map(|name| fixture.0.has_node(name));
+    assert_eq!(known, [true, true, false]);
 }

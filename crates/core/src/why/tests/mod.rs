@@ -7,6 +7,8 @@ mod fixture;
 mod missing_pods;
 mod pods;
 mod rollouts;
+mod since;
 mod staged;
+mod typos;
 mod unscheduled;
 mod waiting;

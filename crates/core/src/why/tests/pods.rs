@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kennel_types::Timestamp;
+use kennel_types::pod::ContainerStateTerminated;
 use serde_json::json;
 
 use super::super::{Cause, Verdict};
@@ -14,6 +15,25 @@ fn it_runs() {
             .pod(ready("p1", "n1"))
             .check(Verdict::Runs, Cause::UpToDate, "runs");
     assert_eq!(answer.pod.as_deref(), Some("p1"));
+}
+
+#[test]
+fn it_runs_between_two_crashes() {
+    let with_restarts = |restarts: u32, ago: i64| {
+        let mut pod = ready("p1", "n1");
+        let status = &mut pod.object.status.container_statuses[0];
+        status.restart_count = restarts;
+        status.last_state.terminated = Some(ContainerStateTerminated {
+            exit_code: 137,
+            reason: "OOMKilled".to_owned(),
+            finished_at: Some(Timestamp::from_secs(NOW - ago)),
+            ..ContainerStateTerminated::default()
+        });
+        Fixture::new().pod(pod).on("n1").remarks
+    };
+    let remark = "container main keeps restarting: it exited with code 137 (OOMKilled)";
+    assert_eq!(with_restarts(12, 90), [remark]);
+    assert!(with_restarts(12, 7200).is_empty() && with_restarts(1, 90).is_empty());
 }
 
 #[test]
@@ -64,8 +84,9 @@ fn the_node_is_not_ready_and_its_pod_is_not_either() {
     let status = json!({"phase": "Running", "containerStatuses": [
         {"name": "main", "ready": true, "state": {"running": {}}}]});
     let fixture = Fixture::new().unreachable().pod(pod("p1", "n1", status));
-    let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status)";
-    fixture.missing(Cause::NodeNotReady, message);
+    let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
+                   its pod may still run";
+    fixture.check(Verdict::Unknown, Cause::NodeNotReady, message);
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn the_chart_renders_what_its_values_say() {
         "kind: Deployment",
         "replicas: 2",
         &image,
-        "- --leader-elect",
+        "- --leader-elect-resource-namespace=",
         "- --metrics-listen=127.0.0.1:10290",
         "path: /livez",
         "path: /readyz",
@@ -188,7 +188,7 @@ fn the_chart_renders_what_its_values_say() {
     }
     let alone = render(&["leaderElection=false", "replicas=1"]).unwrap();
     assert!(
-        !alone.contains("leases") && !alone.contains("--leader-elect"),
+        !alone.contains("leases") && alone.contains("- --leader-elect=false"),
         "{alone}"
     );
 }

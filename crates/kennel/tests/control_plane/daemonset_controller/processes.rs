@@ -68,7 +68,11 @@ impl Cluster {
 
     /// Applies the roles of the manifests, and makes a kubeconfig with a token of their account.
     pub(super) fn kubeconfig_of_the_manifests(&self) -> PathBuf {
-        let whole = std::fs::read_to_string(MANIFEST).unwrap();
+        self.kubeconfig_with(&std::fs::read_to_string(MANIFEST).unwrap())
+    }
+
+    /// The same with other roles.
+    fn kubeconfig_with(&self, whole: &str) -> PathBuf {
         // Deployments are for a cluster that has them.
         let served: Vec<&str> = whole
             .split("\n---\n")
@@ -97,7 +101,7 @@ impl Cluster {
 fn s7_12_the_rights_of_the_manifests_are_enough_for_everything() {
     let cluster = Cluster::start(WITHOUT);
     let kubeconfig = cluster.kubeconfig_of_the_manifests();
-    let controller = Controller::start(BINARY, &kubeconfig, &["--leader-elect"]);
+    let controller = Controller::start(BINARY, &kubeconfig, &[]);
     controller.wait_for("became leader");
     cluster.create("one");
     cluster.rolled_out();
@@ -155,6 +159,33 @@ fn s7_12_the_rights_of_the_manifests_are_enough_for_everything() {
 }
 
 #[test]
+fn without_the_right_to_watch_namespaces_only_their_policies_do_not_count() {
+    let cluster = Cluster::start(WITHOUT);
+    cluster.ask("annotate namespace default rollout.kennel.dev/max-restarts=0");
+    let whole = std::fs::read_to_string(MANIFEST).unwrap();
+    let rule = "- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list, watch]\n";
+    let without = whole.replace(rule, "");
+    assert_ne!(without, whole);
+    let kubeconfig = cluster.kubeconfig_with(&without);
+    let controller = Controller::start(BINARY, &kubeconfig, &[]);
+    cluster.create("one");
+    cluster.rolled_out();
+    cluster.ask("set image ds/agent agent=two");
+    cluster.rolled_out();
+    let conditions = || cluster.ask("get ds agent -o jsonpath={.status.conditions}");
+    assert_eq!(conditions(), "", "no policy counts");
+    // Once it has the right, they do.
+    cluster.kubeconfig_of_the_manifests();
+    eventually(Deadline::seconds(60), || match conditions() {
+        shown if shown.contains("Complete") => Ok(()),
+        shown => Err(format!("{shown}{}", controller.log())),
+    });
+    let warned =
+        "no right to list and watch namespaces: rollout policies on Namespaces do not count";
+    assert_eq!(controller.log().matches(warned).count(), 1);
+}
+
+#[test]
 fn switching_over_and_back_restarts_no_pod() {
     let cluster = Cluster::start(&["up", "--simulate", "3"]);
     cluster.create("one");
@@ -163,7 +194,7 @@ fn switching_over_and_back_restarts_no_pod() {
     cluster.rolled_out();
     let before = (cluster.pods(), cluster.ask("rollout history ds/agent"));
     let cluster = Cluster::of(cluster.kennel.restart_with(WITHOUT));
-    let controller = Controller::start(BINARY, &cluster.kennel.kubeconfig(), &["--leader-elect"]);
+    let controller = Controller::start(BINARY, &cluster.kennel.kubeconfig(), &[]);
     controller.wait_for("became leader");
     // A new generation whose template is the same: it is rolled out when the controller at work has
     // looked at everything.
@@ -184,10 +215,10 @@ fn switching_over_and_back_restarts_no_pod() {
 fn of_two_replicas_one_works_and_the_other_takes_over_when_it_is_killed() {
     let cluster = Cluster::start(WITHOUT);
     let kubeconfig = cluster.kennel.kubeconfig();
-    let first = Controller::start(BINARY, &kubeconfig, &["--leader-elect"]);
+    let first = Controller::start(BINARY, &kubeconfig, &[]);
     first.wait_for("became leader");
-    let second = Controller::start(BINARY, &kubeconfig, &["--leader-elect"]);
-    second.wait_for("the lease is held by");
+    let second = Controller::start(BINARY, &kubeconfig, &[]);
+    second.wait_for("standing by: the lease kube-system/kennel-daemonset-controller is held by");
     cluster.create("one");
     cluster.rolled_out();
     let leads = |controller: &Controller, expected: u8| {
@@ -197,7 +228,11 @@ fn of_two_replicas_one_works_and_the_other_takes_over_when_it_is_killed() {
     };
     leads(&first, 1);
     leads(&second, 0);
-    assert!(second.get("/healthz").starts_with("HTTP/1.1 200"));
+    for path in ["/healthz", "/readyz"] {
+        assert!(second.get(path).starts_with("HTTP/1.1 200"), "{path}");
+    }
+    let said = second.log();
+    assert_eq!(said.matches("standing by").count(), 1, "{said}");
     let created = "kennel_daemonset_actions_total{action=\"create_pod\",result=\"done\"} 3\n";
     assert!(first.get("/metrics").contains(created));
     first.kill();
@@ -229,12 +264,12 @@ fn a_process_that_is_killed_again_and_again_leaves_one_pod_on_each_node() {
     let kubeconfig = cluster.kennel.kubeconfig();
     cluster.create("zero");
     for image in ["one", "two", "three"] {
-        let controller = Controller::start(BINARY, &kubeconfig, &[]);
+        let controller = Controller::start(BINARY, &kubeconfig, &["--leader-elect=false"]);
         controller.wait_for("daemonset controller started");
         cluster.ask(&format!("set image ds/agent agent={image}"));
         controller.kill();
     }
-    let _last = Controller::start(BINARY, &kubeconfig, &[]);
+    let _last = Controller::start(BINARY, &kubeconfig, &["--leader-elect=false"]);
     cluster.rolled_out();
     let images = "jsonpath={range .items[*]}{.spec.containers[0].image}{.spec.nodeName} {end}";
     eventually(Deadline::seconds(60), || {
@@ -247,5 +282,99 @@ fn a_process_that_is_killed_again_and_again_leaves_one_pod_on_each_node() {
         } else {
             Err(format!("{seen:?}"))
         }
+    });
+}
+
+#[test]
+fn a_controller_beside_the_built_in_one_stands_by() {
+    let cluster = Cluster::start(&["up", "--simulate", "3"]);
+    let kubeconfig = cluster.kennel.kubeconfig();
+    let second = Controller::start(BINARY, &kubeconfig, &[]);
+    second.wait_for(
+        "standing by: the lease kube-system/kennel-daemonset-controller is held by \"kennel-up\"",
+    );
+    cluster.create("one");
+    cluster.rolled_out();
+    let written = "kennel_daemonset_actions_total{action=\"create_pod\",result=\"done\"} 0\n";
+    let metrics = second.get("/metrics");
+    assert!(metrics.contains(written), "{metrics}");
+    assert!(second.stop().success());
+}
+
+#[test]
+fn a_built_in_controller_waits_for_one_that_leads_and_takes_over_after_it() {
+    let cluster = Cluster::start(WITHOUT);
+    let first = Controller::start(BINARY, &cluster.kennel.kubeconfig(), &[]);
+    first.wait_for("became leader");
+    // It outlives the server, and comes back to it before its lease expires.
+    let cluster = Cluster::of(cluster.kennel.come_back_with(&["up", "--simulate", "3"]));
+    cluster.create("one");
+    cluster.rolled_out();
+    let log = cluster.kennel.log();
+    assert!(
+        log.contains("standing by: the lease kube-system/kennel-daemonset-controller is held by"),
+        "{log}"
+    );
+    assert!(first.stop().success());
+    cluster.ask("set image ds/agent agent=two");
+    cluster.rolled_out();
+    assert!(cluster.kennel.log().contains("kennel-up became leader"));
+}
+
+#[test]
+fn without_the_right_to_write_leases_a_controller_says_what_to_do() {
+    let cluster = Cluster::start(WITHOUT);
+    let kubeconfig = cluster.kubeconfig_of_the_manifests();
+    cluster.ask("delete rolebinding kennel:daemonset-controller -n kube-system");
+    let mut controller = Controller::start(BINARY, &kubeconfig, &[]);
+    let ended = controller.wait_for_end();
+    assert_eq!(ended.code(), Some(1));
+    let log = controller.log();
+    for words in [
+        "error: cannot use the lease kube-system/kennel-daemonset-controller for leader election: grant get, create and \
+         update on leases (coordination.k8s.io) in namespace kube-system",
+        "switch election off with --leader-elect=false",
+        "because: leases.coordination.k8s.io \"kennel-daemonset-controller\" is forbidden",
+    ] {
+        assert!(log.contains(words), "{words} in\n{log}");
+    }
+    // Switched off, it needs none.
+    let alone = Controller::start(BINARY, &kubeconfig, &["--leader-elect=false"]);
+    alone.wait_for("leader election is off");
+    cluster.create("one");
+    cluster.rolled_out();
+    let odd = ["--leader-elect-lease-duration=10s"];
+    let mut odd = Controller::start(BINARY, &kubeconfig, &odd);
+    assert_eq!(odd.wait_for_end().code(), Some(2), "{}", odd.log());
+}
+
+#[test]
+fn two_processes_that_both_write_say_so_in_logs_events_and_metrics() {
+    let cluster = Cluster::start(WITHOUT);
+    let kubeconfig = cluster.kennel.kubeconfig();
+    let both = [(); 2].map(|()| Controller::start(BINARY, &kubeconfig, &["--leader-elect=false"]));
+    cluster.create("one");
+    let said = "daemonset default/agent: another controller acts on this DaemonSet";
+    let mut image = 0;
+    eventually(Deadline::seconds(60), || {
+        // There is always something to do for both.
+        image += 1;
+        cluster.ask(&format!("set image ds/agent agent=image-{image}"));
+        let silent = both.iter().find(|one| !one.log().contains(said));
+        silent.map_or(Ok(()), |silent| Err(silent.log()))
+    });
+    for controller in &both {
+        let metrics = controller.get("/metrics");
+        let none = |action: &str| {
+            let counter = "kennel_daemonset_conflicting_writes_total";
+            metrics.contains(&format!("{counter}{{action=\"{action}\"}} 0\n"))
+        };
+        let nothing = none("create_pod") && none("delete_pod");
+        assert!(!nothing, "{metrics}");
+    }
+    eventually(Deadline::seconds(60), || {
+        let events = cluster.ask("get events --field-selector reason=ConflictingController");
+        let both = events.lines().count() == 3;
+        both.then_some(()).ok_or(events)
     });
 }

@@ -1,11 +1,16 @@
 //! Two controllers at once: with a lease, and, by mistake, without.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Event;
 use kennel_client::fence::Fence;
 use kennel_client::lease::{Elector, Lease, Timing};
 use kennel_client::write::Writer;
 use kennel_testkit::faulty::Faults;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +24,8 @@ const TIMING: Timing = Timing {
     renew_deadline: Duration::from_millis(1200),
     retry: Duration::from_millis(200),
 };
+
+const EVENTS: &str = "/api/v1/namespaces/default/events";
 
 /// A controller that takes part in an election.
 fn candidate(
@@ -40,7 +47,7 @@ fn candidate(
     let stop = stop.clone();
     tokio::spawn(async move {
         let term = || Box::pin(run(client.clone(), fence.clone(), stop.clone()));
-        elector.lead(&stop, term).await;
+        elector.lead(&stop, term).await.unwrap();
     })
 }
 
@@ -127,4 +134,181 @@ async fn two_without_a_lease_come_to_rest_all_the_same() {
     for controller in controllers {
         controller.abort();
     }
+}
+
+/// The messages of events that say that another controller is at work.
+async fn alarms(fixture: &Fixture) -> Vec<String> {
+    let events: Api<Event> = Api::default_namespaced(fixture.server.client("admin"));
+    let fields = "involvedObject.kind=DaemonSet,reason=ConflictingController";
+    let events = events.list(&ListParams::default().fields(fields)).await;
+    let messages = events.unwrap().items.into_iter();
+    messages.filter_map(|event| event.message).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_without_a_lease_notice_each_other() {
+    let fixture = Fixture::new(NODES).await;
+    let none = [Faults::none(), Faults::none()];
+    let controllers = none
+        .each_ref()
+        .map(|faults| fixture.controller(faults, &Fence::open()));
+    fixture.create("one").await;
+    let image = AtomicU32::new(0);
+    fixture
+        .until(|| async {
+            // There is always something to do for both.
+            let image = image.fetch_add(1, Ordering::SeqCst);
+            fixture.set_image(&format!("image-{image}")).await;
+            let alarms = alarms(&fixture).await;
+            let both = alarms.len() >= 2;
+            (!both).then(|| format!("not both have noticed: {alarms:?}"))
+        })
+        .await;
+    for alarm in alarms(&fixture).await {
+        let who = "another controller acts on this DaemonSet, too: it ";
+        assert!(alarm.starts_with(who), "{alarm}");
+        assert!(alarm.contains(". Stop "), "{alarm}");
+    }
+    for controller in controllers {
+        controller.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r8_1_two_without_a_lease_take_every_stage_once() {
+    // So few that no event is dropped: each controller may emit 25 at once.
+    let fixture = Fixture::new(4).await;
+    let (one, two) = (Faults::none(), Faults::none());
+    let controllers = [&one, &two].map(|faults| fixture.controller(faults, &Fence::open()));
+    fixture.create("one").await;
+    fixture.settled("one").await;
+    let stages = json!({"rollout.kennel.dev/stages": "1 1s, 50% 1s, 100% 1s"});
+    let policy = Patch::Merge(json!({"metadata": {"annotations": stages}}));
+    let sets = fixture.sets();
+    let patched = sets.patch("agent", &PatchParams::default(), &policy).await;
+    patched.unwrap();
+    fixture.set_image("two").await;
+    fixture.settled("two").await;
+    let events: Api<Event> = Api::default_namespaced(fixture.server.client("events"));
+    let told = || async {
+        let all = events.list(&ListParams::default()).await.unwrap();
+        let told = all.items.into_iter().filter(|event| {
+            let reasons = ["RolloutStarted", "StageStarted", "RolloutComplete"];
+            reasons.contains(&event.reason.as_deref().unwrap_or_default())
+        });
+        let mut told: Vec<(String, i32)> = told
+            .map(|event| {
+                let text = event.message.unwrap_or_default();
+                let text = text
+                    .split_once(": ")
+                    .map_or(text.as_str(), |(_, text)| text);
+                (text.to_owned(), event.count.unwrap_or(1))
+            })
+            .collect();
+        told.sort();
+        told
+    };
+    let once = |text: &str| (text.to_owned(), 1);
+    let stages = [
+        "stage 1 of 3 (1 1s)",
+        "stage 2 of 3 (50% 1s)",
+        "stage 3 of 3 (100% 1s)",
+    ];
+    let stages = stages.map(once);
+    fixture
+        .until(|| async {
+            let told = told().await;
+            let all = stages.iter().all(|stage| told.contains(stage));
+            (!all || told.len() != 4).then(|| format!("{told:?}"))
+        })
+        .await;
+    for controller in controllers {
+        controller.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletions_by_people_restarts_and_lost_answers_are_no_other_controller() {
+    let fixture = Fixture::new(NODES).await;
+    fixture.create("zero").await;
+    let mut random = fastrand::Rng::with_seed(3);
+    for life in 0..10 {
+        let controller = fixture.controller(&Faults::seeded(life), &Fence::open());
+        // A life that ends at any instant is what is tried here.
+        tokio::time::sleep(Duration::from_millis(random.u64(20..200))).await;
+        fixture.set_image(&format!("image-{life}")).await;
+        controller.abort();
+    }
+    let faults = Faults::seeded(11);
+    let controller = fixture.controller(&faults, &Fence::open());
+    fixture.set_image("last").await;
+    fixture.settled("last").await;
+    let everything = DeleteParams::default();
+    let pods = fixture.pods();
+    let deleted = pods
+        .delete_collection(&everything, &ListParams::default())
+        .await;
+    deleted.unwrap();
+    fixture.settled("last").await;
+    // It has looked at the events after that, and found nothing.
+    let before = faults.read(EVENTS);
+    fixture
+        .until(|| async {
+            let looked = faults.read(EVENTS) > before;
+            (!looked).then(|| "it does not look for other controllers".to_owned())
+        })
+        .await;
+    assert_eq!(alarms(&fixture).await, Vec::<String>::new());
+    controller.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn upstreams_controller_is_noticed_by_its_pods_and_events() {
+    let fixture = Fixture::new(NODES).await;
+    let faults = Faults::none();
+    let controller = fixture.controller(&faults, &Fence::open());
+    fixture.create("one").await;
+    fixture.settled("one").await;
+    let set = fixture.sets().get("agent").await.unwrap();
+    let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent",
+        "uid": set.metadata.uid, "controller": true, "blockOwnerDeletion": true});
+    let pod = |name: &str| {
+        let pod = json!({
+            "metadata": {"name": name, "generateName": "agent-", "labels": {"app": "agent"},
+                         "ownerReferences": [owner]},
+            "spec": {"nodeName": "sim-1", "containers": [{"name": "agent", "image": "one"}]}});
+        serde_json::from_value(pod).unwrap()
+    };
+    // Somebody has copied a pod: that alone is no controller.
+    let (pods, create) = (fixture.pods(), PostParams::default());
+    pods.create(&create, &pod("agent-copied")).await.unwrap();
+    fixture
+        .until(|| async {
+            let looked = faults.read(EVENTS) > 0;
+            (!looked).then(|| "it does not look for events".to_owned())
+        })
+        .await;
+    assert_eq!(alarms(&fixture).await, Vec::<String>::new());
+    pods.create(&create, &pod("agent-other")).await.unwrap();
+    let event = json!({
+        "metadata": {"name": "agent.1"}, "type": "Normal", "reason": "SuccessfulCreate",
+        "message": "Created pod: agent-other", "count": 1,
+        "involvedObject": {"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "default",
+                           "name": "agent", "uid": set.metadata.uid},
+        "source": {"component": "daemonset-controller"},
+        "reportingComponent": "daemonset-controller", "reportingInstance": ""});
+    let events: Api<Event> = Api::default_namespaced(fixture.server.client("upstream"));
+    let event = serde_json::from_value(event).unwrap();
+    events.create(&create, &event).await.unwrap();
+    fixture
+        .until(|| async {
+            let found = alarms(&fixture).await;
+            (found.len() != 1).then(|| format!("{found:?}"))
+        })
+        .await;
+    let expected = "another controller acts on this DaemonSet, too: it created agent-other. Switch off the DaemonSet \
+                    controller of kube-controller-manager (--controllers=*,-daemonset-controller), or run this one with \
+                    --assist";
+    assert_eq!(alarms(&fixture).await, [expected]);
+    controller.abort();
 }

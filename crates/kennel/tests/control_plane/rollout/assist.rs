@@ -7,11 +7,19 @@ use serde_json::{Value, json};
 use super::fixture::{Fixture, WATCH};
 use crate::why::fixture::{self as cluster, KENNEL};
 
+/// Its lease expires soon, so that the next one need not wait for long.
+const ASSIST: &[&str] = &[
+    "--assist",
+    "--leader-elect-lease-duration=2s",
+    "--leader-elect-renew-deadline=1500ms",
+    "--leader-elect-retry-period=200ms",
+];
+
 #[test]
 fn r11_an_assistant_stages_the_rollouts_of_the_clusters_own_controller() {
     let cluster = cluster::Fixture::with("", &["--simulate", "5"]);
     let kubeconfig = cluster.kennel.kubeconfig();
-    let assistant = Controller::start(KENNEL, &kubeconfig, &["--assist"]);
+    let assistant = Controller::start(KENNEL, &kubeconfig, ASSIST);
     let policy = [("stages", "1 manual, 100%")];
     let strategy = json!({"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 2}});
     let fixture = Fixture::with_strategy(cluster, 5, &policy, strategy);
@@ -31,7 +39,7 @@ fn r11_an_assistant_stages_the_rollouts_of_the_clusters_own_controller() {
     );
     // Another assistant goes on where this one ends.
     assistant.kill();
-    let _assistant = Controller::start(KENNEL, &kubeconfig, &["--assist"]);
+    let _assistant = Controller::start(KENNEL, &kubeconfig, ASSIST);
     fixture.check(&["promote", "ds/agent"], 0);
     fixture.check(&["status", "ds/agent", WATCH], 0);
     assert_eq!(fixture.nodes_with("2").len(), 5);
@@ -63,4 +71,11 @@ fn r11_an_assistant_stages_the_rollouts_of_the_clusters_own_controller() {
         kubectl.run(&["get", "ds", "agent", "-o", updated]).ok(),
         "5"
     );
+    // Its deletions are no sign of a controller that should not be there.
+    let alarms = [
+        "get",
+        "events",
+        "--field-selector=reason=ConflictingController",
+    ];
+    assert_eq!(kubectl.run(&alarms).ok(), "");
 }

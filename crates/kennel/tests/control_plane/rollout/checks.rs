@@ -197,7 +197,7 @@ fn r7_https_needs_a_certificate_that_is_trusted() {
     let authority = cluster.kennel.data_dir().join("pki/ca.crt");
     let url = format!("webhook {}/gate", cluster.kennel.url());
     let policy = [("stages", "1, 100%"), ("check", &*url)];
-    let flags = ["--allow-check-host", "127.0.0.1"];
+    let flags = ["--allow-check-host", "127.0.0.1", "--leader-elect=false"];
     let stranger = Controller::start(KENNEL, &kubeconfig, &flags);
     let fixture = Fixture::of(cluster, 2, &policy);
     fixture.apply("2");

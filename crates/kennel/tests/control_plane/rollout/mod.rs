@@ -5,6 +5,7 @@ mod assist;
 mod checks;
 mod command_line;
 mod commands;
+mod down_nodes;
 mod failures;
 mod fixture;
 mod hand_over;

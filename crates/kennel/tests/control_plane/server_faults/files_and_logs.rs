@@ -3,7 +3,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::server_faults::fixture::{CONFIGMAPS, configmap, server};
+use kennel_testkit::{Deadline, Kennel, eventually};
+use serde_json::Value;
+
+use crate::server_faults::fixture::{CONFIGMAPS, Fixture, KENNEL, configmap, server};
+
+/// The filter that shows requests.
+const REQUESTS: &str = "info,kennel::request=debug";
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -29,8 +35,54 @@ fn secrets_are_for_their_owner_alone() {
 }
 
 #[test]
+fn an_idle_cluster_and_its_clients_leave_few_lines_in_the_log() {
+    let server = Fixture::of(Kennel::up(KENNEL, 3));
+    for _ in 0..20 {
+        assert_eq!(server.admin.ask("GET", "/api/v1/nodes", b"").code, 200);
+        let absent = server.admin.ask("GET", "/api/v1/nodes/absent", b"");
+        assert_eq!(absent.code, 404);
+    }
+    eventually(Deadline::seconds(60), || {
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+        let leases = server.admin.ask("GET", leases, b"").json();
+        let all = leases["items"].as_array().is_some_and(|all| all.len() == 3);
+        all.then_some(()).ok_or(leases)
+    });
+    let log = server.kennel.log();
+    let requests = log.lines().filter(|line| line.contains("kennel::request"));
+    let requests: Vec<&str> = requests
+        .filter(|line| !line.contains("slow request"))
+        .collect();
+    assert_eq!(requests, Vec::<&str>::new());
+    // Requests are slow on a machine that is busy with other tests.
+    let mut concerns = log.lines().filter(|line| {
+        let concern = line.contains(" WARN ") || line.contains(" ERROR ");
+        concern && !line.contains("slow request")
+    });
+    assert_eq!(concerns.next(), None, "{log}");
+}
+
+#[test]
+fn log_lines_can_be_json() {
+    let flags = ["server", "--log-format=json", "--log", REQUESTS];
+    let server = Fixture::of(Kennel::start(KENNEL, &flags));
+    assert_eq!(server.admin.ask("GET", "/api/v1/nodes", b"").code, 200);
+    let log = server.kennel.log();
+    let lines = log.lines().map(serde_json::from_str::<Value>);
+    let lines: Vec<Value> = lines.collect::<Result<_, _>>().unwrap();
+    let is_request = |line: &&Value| {
+        let message = line["message"].as_str().unwrap_or_default();
+        message.starts_with("GET /api/v1/nodes 200 ")
+    };
+    let request = lines.iter().find(is_request).expect("it was logged");
+    assert_eq!(request["level"], "DEBUG");
+    assert_eq!(request["target"], "kennel::request");
+    assert!(request["timestamp"].is_string(), "{request}");
+}
+
+#[test]
 fn every_request_has_one_line_in_the_log() {
-    let server = server();
+    let server = Fixture::of(Kennel::start(KENNEL, &["server", "--log", REQUESTS]));
     let ask = |method: &str, path: &str, body: &[u8]| server.admin.ask(method, path, body).code;
     assert_eq!(ask("POST", CONFIGMAPS, &configmap("seen", "x")), 201);
     assert_eq!(ask("GET", "/api/v1/nodes/absent?pretty=true", b""), 404);

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use kennel_testkit::{Kennel, Version, session};
+use kennel_testkit::session::Terminal;
+use kennel_testkit::{Kennel, Version};
 
 fn sessions() -> &'static Path {
     Path::new(concat!(
@@ -14,12 +15,14 @@ fn sessions() -> &'static Path {
 }
 
 fn check(name: &str, version: Version) {
-    let kennel = Kennel::up(env!("CARGO_BIN_EXE_kennel"), 3);
-    session::run(
-        &sessions().join(name).with_extension("session"),
-        version,
-        &kennel.kubeconfig(),
-    );
+    let program = env!("CARGO_BIN_EXE_kennel");
+    let kennel = Kennel::up(program, 3);
+    let file = sessions().join(name).with_extension("session");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut terminal = Terminal::new(version);
+    terminal.set("KUBECONFIG", kennel.kubeconfig());
+    terminal.program("kennel", &format!("exec {program} \"$@\""));
+    terminal.play(&file, &text);
 }
 
 /// Two tests per session, and the list of all of them.
@@ -51,6 +54,7 @@ sessions!(
     daemonsets,
     drain,
     endpoints,
+    first_hour,
     generators,
     identity,
     namespaces,

@@ -14,7 +14,8 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn new() -> Self {
-        Self::started(&["server"])
+        // Requests that were smuggled in would be in the log.
+        Self::started(&["server", "--log", "info,kennel::request=debug"])
     }
 
     /// A server started with these arguments.

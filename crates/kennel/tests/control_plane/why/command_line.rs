@@ -56,13 +56,20 @@ Pods
 fn a_node_that_does_not_exist() {
     let fixture = Fixture::with("", &["--simulate", "1"]);
     fixture.apply(json!({}), json!({}));
-    let answer = fixture.why(&["ds/agent", "--node", "sim-9"]);
-    assert_eq!(answer.code, 1, "{}", answer.stderr);
-    assert!(
-        answer.stdout.contains("there is no node of this name"),
-        "{}",
-        answer.stdout
-    );
+    let refused = |arguments: &[&str], text: &str| {
+        let answer = fixture.why(arguments);
+        let found = (answer.stdout.as_str(), answer.stderr.as_str(), answer.code);
+        assert_eq!(found, ("", text, 2));
+    };
+    let text = "error: there is no node sim-9; `kubectl get nodes` lists all\n";
+    refused(&["ds/agent", "--node", "sim-9"], text);
+    refused(&["ds/agent", "--node", "node/sim-9", "-o", "json"], text);
+    refused(&["-A", "--node", "sim-9"], text);
+    let text = "error: there is no node smi-1; did you mean sim-1?\n";
+    refused(&["ds/agent", "--node", "smi-1"], text);
+    fixture.wait_until_ok();
+    let answer = fixture.why(&["ds/agent", "--node", "node/sim-1"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
 }
 
 #[test]
@@ -73,6 +80,9 @@ fn the_exit_code_is_two_if_the_cluster_cannot_be_read() {
     let text = "error: there is no DaemonSet nothing in namespace default; \
                 `kubectl get daemonsets -A` lists all\n";
     assert_eq!((nothing.stderr.as_str(), nothing.code), (text, 2));
+    let misspelt = fixture.why(&["ds/agnet"]);
+    let text = "error: there is no DaemonSet agnet in namespace default; did you mean agent?\n";
+    assert_eq!((misspelt.stderr.as_str(), misspelt.code), (text, 2));
     let elsewhere = fixture.why(&["ds/agent", "-n", "kube-system"]);
     let text = "error: there is no DaemonSet agent in namespace kube-system; \
                 there is one with -n default\n";
@@ -81,7 +91,7 @@ fn the_exit_code_is_two_if_the_cluster_cannot_be_read() {
     assert!(
         other
             .stderr
-            .contains("deploy is not a DaemonSet: use ds/agent"),
+            .contains("deploy is not a DaemonSet or a pod: use ds/agent"),
         "{}",
         other.stderr
     );
@@ -181,7 +191,7 @@ fn it_works_as_a_kubectl_plug_in() {
         // kubectl takes no flags of its own before the name of a plug-in.
         let mut command = Command::new(version.path());
         command
-            .args(["kennel", "why", "ds/agent", "-o", "json"])
+            .args(["kennel", "why", "ds", "agent", "-o", "json"])
             .env("PATH", &search);
         command.env("KUBECONFIG", fixture.kennel.kubeconfig());
         let found = answer(&mut command);
@@ -191,12 +201,12 @@ fn it_works_as_a_kubectl_plug_in() {
     }
     let help = answer(Command::new(path).args(["why", "--help"])).stdout;
     assert!(
-        help.contains("Usage: kubectl kennel why [OPTIONS] <DAEMONSET>"),
+        help.contains("Usage: kubectl kennel why [OPTIONS] [DAEMONSET]..."),
         "{help}"
     );
     let help = answer(Command::new(KENNEL).args(["why", "--help"])).stdout;
     assert!(
-        help.contains("Usage: kennel why [OPTIONS] <DAEMONSET>"),
+        help.contains("Usage: kennel why [OPTIONS] [DAEMONSET]..."),
         "{help}"
     );
 }

@@ -139,12 +139,12 @@ fn nodes_in_the_same_state_are_grouped() {
 DaemonSet default/agent: of 30 nodes that should run it, 29 do.
 
 Should run it and does not: 1 node
-  sim-7
+  sim-7, for [..]
     container main cannot pull its image example.com/agent:1: [..]
       kubectl describe pod -n default agent-[..]
 
 Runs: 29 nodes
-  sim-1, sim-10, sim-11, sim-12, sim-13, sim-14, sim-15, sim-16 and 21 more (--all names them)
+  sim-1, sim-2, sim-3, sim-4, sim-5, sim-6, sim-8, sim-9 and 21 more (--all names them)
 ";
     fixture.wait_for_output(&["ds/agent"], expected, 1);
     let all = fixture.why(&["ds/agent", "--all"]).stdout;

@@ -34,6 +34,22 @@ fn a_container_crashes_repeatedly() {
     let pod = found["pod"].as_str().unwrap();
     let remedy = format!("kubectl logs -n default {pod} -c main --previous");
     assert_eq!(found["remedy"], remedy.as_str());
+    let error = found["log"]["error"].as_str();
+    assert!(error.is_some(), "simulated nodes have no logs: {found}");
+    let first = found["since"].clone();
+    // Another exit later, the loop is as old as before.
+    let again = kennel_testkit::eventually(kennel_testkit::Deadline::seconds(60), || {
+        let found = fixture.verdict("sim-1", "missing", "crash-loop");
+        let restarts = found["pods"][0]["containers"][0]["restarts"].as_i64();
+        restarts
+            .filter(|restarts| *restarts >= 2)
+            .map(|_| found.clone())
+            .ok_or(found.to_string())
+    });
+    // Times of containers are whole seconds.
+    let second = |since: &Value| since.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let apart = second(&again["since"]).duration_since(second(&first));
+    assert!(apart.abs() <= jiff::SignedDuration::from_secs(1), "{apart}");
 }
 
 #[test]
@@ -74,13 +90,25 @@ fn a_node_without_heartbeats_is_not_ready() {
     let flags = ["--simulate", "2", "--node-monitor-grace-period", "4"];
     let fixture = Fixture::with(scenario, &flags);
     fixture.apply(json!({}), json!({}));
-    let found = fixture.verdict("sim-2", "lingers", "node-not-ready");
+    let found = fixture.verdict("sim-2", "unknown", "node-not-ready");
     let message = found["message"].as_str().unwrap();
     assert!(
         message.starts_with("the node is not ready (NodeStatusUnknown: "),
         "{message}"
     );
     assert!(found["since"].is_string());
+    let expected = "\
+DaemonSet default/agent: of 2 nodes that should run it, 1 does and 1 may (not ready).
+
+Node not ready, may still run it: 1 node
+  sim-2, for [..]
+    the node is not ready (NodeStatusUnknown: [..]): its pod may still run
+      kubectl describe node sim-2
+
+Runs: 1 node
+  sim-1
+";
+    fixture.wait_for_output(&["ds/agent"], expected, 1);
 }
 
 #[test]

@@ -6,3 +6,5 @@ mod eligibility;
 pub(crate) mod fixture;
 mod missing_pods;
 mod real_processes;
+mod several;
+mod typos;

@@ -1,6 +1,6 @@
 //! Pods with real processes: crashes with their messages, and probes.
 
-use kennel_testkit::{Agent, AgentPlan};
+use kennel_testkit::{Agent, AgentPlan, Deadline, eventually};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, KENNEL};
@@ -16,6 +16,28 @@ fn shell(script: &str, more: &Value) -> Value {
         .unwrap()
         .extend(more.as_object().unwrap().clone());
     json!({"hostNetwork": true, "hostPID": true, "automountServiceAccountToken": false, "containers": [container]})
+}
+
+/// The log cannot be read before the agent has a serving certificate, and is shown afterwards.
+fn check_log(fixture: &Fixture) {
+    let answer = fixture.why(&["ds/agent"]);
+    let error = "\n      its log cannot be read: tls: ";
+    assert!(answer.stdout.contains(error), "{}", answer.stdout);
+    assert_eq!(answer.stderr, "");
+    let requests = ["get", "csr", "-o", "name"];
+    let requests = fixture.kubectl.run(&requests).ok();
+    for request in requests.lines() {
+        let name = request.rsplit('/').next().unwrap();
+        fixture.kubectl.run(&["certificate", "approve", name]).ok();
+    }
+    let log =
+        "\n      its last log lines:\n      | no licence\n      kubectl logs -n default agent-";
+    eventually(Deadline::seconds(60), || {
+        let text = fixture.why(&["ds/agent"]).stdout;
+        text.contains(log).then_some(()).ok_or(text)
+    });
+    let found = fixture.verdict("real", "missing", "crash-loop");
+    assert_eq!(found["log"]["lines"], json!(["no licence"]));
 }
 
 #[test]
@@ -48,6 +70,7 @@ fn real_processes_fail_probes_crash_and_lack_configuration() {
     let found = fixture.verdict_with("real", "missing", "crash-loop", "no licence");
     let message = "container main does not stay up: exited with code 7: no licence";
     assert_eq!(found["message"], message);
+    check_log(&fixture);
     let settings = json!({"envFrom": [{"configMapRef": {"name": "settings"}}]});
     fixture.apply(json!({}), shell("exec sleep 1000", &settings));
     let found = fixture.verdict_with("real", "missing", "container-config", "settings");

@@ -10,6 +10,7 @@ mod node_cache;
 mod node_exporter;
 mod per_hardware;
 mod placement;
+mod processes;
 mod security_audit;
 mod storage_plugin;
 mod substitute_images;
@@ -35,6 +36,9 @@ const ON_A_MACHINE: &[Check] = &[
 /// Examples of which placement is all that matters.
 const ON_SIMULATED_NODES: &[&str] = &["per-hardware"];
 
+/// Examples that `processes` checks on a machine without a container engine.
+const AS_PROCESSES: &[&str] = &["disk-watch", "exporter-process"];
+
 #[test]
 fn examples_on_a_machine() {
     if !kennel_testkit::machine::possible() {
@@ -59,6 +63,7 @@ fn every_example_is_checked_and_has_a_page() {
     let checked = ON_A_MACHINE.iter().map(|(name, _)| *name);
     let checked: BTreeSet<String> = checked
         .chain(ON_SIMULATED_NODES.iter().copied())
+        .chain(AS_PROCESSES.iter().copied())
         .map(str::to_owned)
         .collect();
     let there: BTreeSet<String> = std::fs::read_dir(directory(""))
@@ -73,5 +78,17 @@ fn every_example_is_checked_and_has_a_page() {
         let page = format!("{name}/README.md");
         assert!(directory(&page).is_file(), "{page} is missing");
         assert!(index.contains(&page), "the index does not name {page}");
+        let text = std::fs::read_to_string(directory(&page)).unwrap();
+        let top: Vec<&str> = text.lines().take(10).collect();
+        let top = top.join(" ");
+        let says = if AS_PROCESSES.contains(&name.as_str()) {
+            "without a container engine"
+        } else {
+            "**Needs a container engine**"
+        };
+        assert!(
+            top.contains(says),
+            "{page} does not say at its top where it runs"
+        );
     }
 }

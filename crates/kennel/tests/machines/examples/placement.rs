@@ -7,6 +7,13 @@ use super::fixture::{directory, wait};
 
 /// An example's directory, a DaemonSet of it, and the nodes that it goes to.
 const PLACES: &[(&str, &str, &str, &[&str])] = &[
+    ("disk-watch", "disk-watch", "disk-watch", &["sim-3"]),
+    (
+        "exporter-process",
+        "exporter-process",
+        "exporter-process",
+        &["sim-1", "sim-3"],
+    ),
     (
         "log-collector",
         "logging",

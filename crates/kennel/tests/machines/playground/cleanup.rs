@@ -1,5 +1,7 @@
 //! The cleanup of a playground: after signals, and after a `kill -9` by the next playground.
 
+use std::process::Command;
+
 use kennel_testkit::machine::possible;
 use rustix::process::Signal;
 
@@ -75,6 +77,37 @@ fn the_next_playground_cleans_up_after_a_killed_one() {
     );
     assert!(!bridge.exists());
     playground.assert_gone();
+}
+
+#[test]
+fn kennel_reset_cleans_up_after_a_killed_one() {
+    if !possible() {
+        return;
+    }
+    let mut playground = Playground::start(&["--nodes=1", "--no-tour"]);
+    let kubectl = playground.kubectl();
+    let seconds = unique_seconds();
+    let manifest = IGNORES_SIGTERM.replace("MARK", &seconds);
+    kubectl.run_with_input(&["apply", "-f-"], &manifest).ok();
+    let status = ["rollout", "status", "ds/stubborn", "--timeout=60s"];
+    kubectl.run(&status).ok();
+    let data = playground.data();
+    let reset = |code: i32| {
+        let output = Command::new(env!("CARGO_BIN_EXE_kennel"))
+            .args(["reset", "--yes", "--data-dir"])
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+    };
+    let bridge = playground.bridge();
+    reset(2);
+    assert!(bridge.exists() && !processes(&seconds).is_empty());
+    playground.kill();
+    reset(0);
+    assert!(!bridge.exists());
+    playground.assert_gone();
+    assert_eq!(processes(&seconds), [] as [String; 0]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! `kennel playground`: its nodes, and its cleanup.
 
 mod cleanup;
-mod fixture;
+pub(crate) mod fixture;
 mod nodes;

@@ -121,10 +121,11 @@ impl Fixture {
         }
     }
 
-    /// Its log without times.
+    /// The complete lines of its log, without times.
     pub(crate) fn log(&self, config: &ContainerConfig) -> String {
         let text = std::fs::read_to_string(self.log_path(config)).unwrap();
-        let plain = text.lines().map(|line| line.split_once(' ').unwrap().1);
+        let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let plain = complete.lines().map(|line| line.split_once(' ').unwrap().1);
         plain.fold(String::new(), |all, line| all + line + "\n")
     }
 

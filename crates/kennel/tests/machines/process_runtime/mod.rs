@@ -3,7 +3,7 @@
 mod exec_and_logs;
 mod faults;
 mod files;
-mod fixture;
+pub(crate) mod fixture;
 mod lifecycle;
 mod security_context;
 mod without_root;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use http::Request;
+use kennel_client::connection::{self, Origin};
 use kube::client::Body;
 use kube::config::AuthInfo;
 use kube::{Client, Config};
@@ -70,11 +71,8 @@ pub(super) fn fixed_client(
     let roots = CertificateDer::pem_slice_iter(ca_pem.as_bytes());
     let roots: Result<Vec<_>, _> = roots.map(|der| der.map(|der| der.to_vec())).collect();
     config.root_cert = Some(roots.map_err(unusable(&what))?);
-    // Callers decide whether to repeat a write whose response was lost: it may have been executed.
-    config.default_retry = false;
-    config.headers.extend(kennel_client::headers());
     config.auth_info = auth_info(credentials);
-    Client::try_from(config).map_err(unusable(&what))
+    connection::client(config, Origin::Joined).map_err(unusable(&what))
 }
 
 fn auth_info(credentials: &Credentials<'_>) -> AuthInfo {

@@ -59,39 +59,81 @@ pub fn has_joined(dir: &Path) -> bool {
         .all(|file| dir.join(file).exists())
 }
 
+/// How a node becomes a member of its cluster.
+enum JoinPlan {
+    /// With what an earlier join has stored.
+    Stored(Joined),
+    Token {
+        server: String,
+        token: String,
+        /// The stored authority, unless it is that of another cluster.
+        ca_pem: Option<String>,
+    },
+}
+
+impl JoinPlan {
+    fn of(dir: &Path, node: &str, options: &JoinOptions) -> Result<Self, IdentityError> {
+        let read = |file: &str| certificate::read(&dir.join(file));
+        let (server, ca_pem) = (read(SERVER_FILE)?, read(CA_FILE)?);
+        let server = options.server.clone().or(server);
+        let server = server.map(|text| text.trim().trim_end_matches('/').to_owned());
+        let server = server.ok_or_else(not_joined)?;
+        // Another hash is another cluster: do not use the stored authority.
+        let ca_pem = ca_pem.filter(|pem| has_hash(pem, options.ca_hash.as_deref()));
+        if let Some(ca_pem) = &ca_pem
+            && let Some(client) = Certificate::read(&dir.join(CLIENT_FILE))?
+        {
+            check_name(&client, node, dir)?;
+            if client.not_after * 1000 > clock::now_ms() {
+                let ca_pem = ca_pem.clone();
+                return Ok(Self::Stored(Joined {
+                    server,
+                    ca_pem,
+                    client,
+                }));
+            }
+            if options.token.is_none() {
+                let expired = clock::rfc3339(client.not_after);
+                return Err(IdentityError::Expired { expired });
+            }
+        }
+        let token = options.token.clone().ok_or_else(not_joined)?;
+        if ca_pem.is_none() && options.ca_hash.is_none() {
+            let message = "--ca-hash is missing: without it, the server's identity cannot be verified. \
+                           `kennel token create` prints it";
+            return Err(IdentityError::Usage(message.to_owned()));
+        }
+        Ok(Self::Token {
+            server,
+            token,
+            ca_pem,
+        })
+    }
+}
+
+/// Fails if a join would fail without asking the server. Creates nothing.
+pub fn check(dir: &Path, node: &str, options: &JoinOptions) -> Result<(), IdentityError> {
+    JoinPlan::of(dir, node, options).map(drop)
+}
+
 /// Joins the cluster, or uses what `dir` has of an earlier join.
 pub async fn join(dir: &Path, node: &str, options: &JoinOptions) -> Result<Joined, IdentityError> {
-    let read = |file: &str| certificate::read(&dir.join(file));
-    let (server, ca_pem) = (read(SERVER_FILE)?, read(CA_FILE)?);
-    let server = options.server.clone().or(server);
-    let server = server.map(|text| text.trim().trim_end_matches('/').to_owned());
-    let server = server.ok_or_else(not_joined)?;
-    // Another hash is another cluster: do not use the stored authority.
-    let ca_pem = ca_pem.filter(|pem| has_hash(pem, options.ca_hash.as_deref()));
-    if let Some(ca_pem) = &ca_pem
-        && let Some(client) = Certificate::read(&dir.join(CLIENT_FILE))?
-    {
-        check_name(&client, node, dir)?;
-        if client.not_after * 1000 > clock::now_ms() {
-            certificate::write(&dir.join(SERVER_FILE), &server)?;
-            let ca_pem = ca_pem.clone();
-            return Ok(Joined {
-                server,
-                ca_pem,
-                client,
-            });
+    let (server, token, ca_pem) = match JoinPlan::of(dir, node, options)? {
+        JoinPlan::Stored(joined) => {
+            certificate::write(&dir.join(SERVER_FILE), &joined.server)?;
+            return Ok(joined);
         }
-        if options.token.is_none() {
-            let expired = clock::rfc3339(client.not_after);
-            return Err(IdentityError::Expired { expired });
-        }
-    }
-    let token = options.token.as_deref().ok_or_else(not_joined)?;
+        JoinPlan::Token {
+            server,
+            token,
+            ca_pem,
+        } => (server, token, ca_pem),
+    };
     let ca_pem = match ca_pem {
         Some(pem) => pem,
-        None => fetch_ca(&server, options.ca_hash.as_deref()).await?,
+        None => fetch_ca(&server, options.ca_hash.as_deref().unwrap_or_default()).await?,
     };
-    let client = client::fixed_client(&server, &ca_pem, &Credentials::Token(token))?;
+    let client = client::fixed_client(&server, &ca_pem, &Credentials::Token(&token))?;
     tracing::info!("joining the cluster of {server} as node {node}");
     // A serving certificate of another cluster is not trusted in this one.
     certificate::remove(&dir.join(SERVING_FILE));
@@ -157,12 +199,7 @@ pub fn ca_hash(certificate: &CertificateDer<'_>) -> Option<String> {
 }
 
 /// The server's certificate authority, which it sends along with its certificate, if it has the expected hash.
-async fn fetch_ca(server: &str, hash: Option<&str>) -> Result<String, IdentityError> {
-    let Some(expected) = hash else {
-        let message = "--ca-hash is missing: without it, the server's identity cannot be verified. \
-                       `kennel token create` prints it";
-        return Err(IdentityError::Usage(message.to_owned()));
-    };
+async fn fetch_ca(server: &str, expected: &str) -> Result<String, IdentityError> {
     let mut retry = Backoff::new(RETRY);
     let chain = loop {
         match fetch_chain(server).await {

@@ -11,7 +11,7 @@ use super::RUNTIME_RETRY_DELAY;
 use super::pod_manager::PodManager;
 use crate::pods::worker::Shared;
 use crate::pods::{Origin, Pod};
-use crate::runtime::{Found, PodId};
+use crate::runtime::{self, Found, PodId};
 
 const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -25,9 +25,13 @@ impl PodManager {
 
     /// If it is dropped before its end, the check stays due and starts again.
     pub(super) async fn check_orphans(&mut self) {
-        let Some(found) = list_runtime_pods(&self.shared).await else {
-            self.orphan_check_at = Some(Instant::now() + RUNTIME_RETRY_DELAY);
-            return;
+        let found = match list_runtime_pods(&self.shared).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!("cannot list the runtime's pods: {error}");
+                self.orphan_check_at = Some(Instant::now() + RUNTIME_RETRY_DELAY);
+                return;
+            }
         };
         for found in found {
             if !self.knows(&found.pod.uid) {
@@ -70,17 +74,11 @@ impl PodManager {
     }
 }
 
-/// None if the runtime fails or does not answer in time.
-pub(super) async fn list_runtime_pods(shared: &Shared) -> Option<Vec<Found>> {
-    match tokio::time::timeout(LIST_TIMEOUT, shared.dependencies.runtime.list()).await {
-        Ok(Ok(found)) => Some(found),
-        Ok(Err(error)) => {
-            tracing::warn!("cannot list the runtime's pods: {error}");
-            None
-        }
-        Err(_elapsed) => {
-            tracing::warn!("listing the runtime's pods timed out");
-            None
-        }
-    }
+pub(super) async fn list_runtime_pods(shared: &Shared) -> runtime::Result<Vec<Found>> {
+    let listed = tokio::time::timeout(LIST_TIMEOUT, shared.dependencies.runtime.list()).await;
+    listed.unwrap_or_else(|_| {
+        let seconds = LIST_TIMEOUT.as_secs();
+        let message = format!("no answer within {seconds} seconds");
+        Err(runtime::Error::TimedOut(message))
+    })
 }

@@ -55,9 +55,15 @@ pub(super) struct PodManager {
 impl PodManager {
     /// Waits until the runtime lists its pods.
     pub(super) async fn start(shared: Arc<Shared>) -> Self {
+        let mut logged = None;
         let found = loop {
-            if let Some(found) = list_runtime_pods(&shared).await {
-                break found;
+            let error = match list_runtime_pods(&shared).await {
+                Ok(found) => break found,
+                Err(error) => error,
+            };
+            if logged.as_ref() != Some(&error) {
+                tracing::warn!("waiting for the runtime to list its pods: {error}");
+                logged = Some(error);
             }
             tokio::time::sleep(RUNTIME_RETRY_DELAY).await;
         };

@@ -11,6 +11,7 @@
 //! step. State that must survive the agent is in the runtime and in the API, so a worker can be dropped at any moment.
 
 mod cleanup;
+mod failure_log;
 mod image;
 mod kill;
 mod mailbox;
@@ -26,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kennel_core::pod::failure::FailureLog;
 use kennel_core::pod::plan::{Desired, PlanInput, plan};
 use kennel_core::pod::status::PodFailure;
 use kennel_core::pod::{Action, Observed, Tracker};
@@ -88,6 +90,7 @@ pub(super) struct Worker {
     /// Cancelled when the pod terminates: starts that still wait for something give up.
     terminating: CancellationToken,
     status: status::StatusTracker,
+    failure_log: FailureLog,
 }
 
 /// What a worker starts with.
@@ -132,6 +135,7 @@ impl Worker {
             linked_logs: BTreeSet::new(),
             pruning: BTreeSet::new(),
             terminating: CancellationToken::new(),
+            failure_log: FailureLog::default(),
             pod,
         };
         worker.apply_initial_state(rejection, removed);
@@ -179,6 +183,7 @@ impl Worker {
     /// Starts what is due. Returns when to step again if nothing happens before.
     fn step(&mut self) -> Option<Monotonic> {
         let now = self.shared.now();
+        self.log_failures(now);
         let mut wake = self.check_active_deadline(now);
         if matches!(self.stage, Stage::Active | Stage::Finished) {
             let situation = PlanInput {

@@ -21,7 +21,6 @@ pub(in crate::pods) struct Shared {
     pub(super) pulls: Semaphore,
     /// All times of workers count from here.
     pub(super) started: tokio::time::Instant,
-    pub(super) runtime_name: String,
 }
 
 impl Shared {
@@ -31,7 +30,6 @@ impl Shared {
         recorder: Recorder,
     ) -> Self {
         Self {
-            runtime_name: dependencies.runtime.about().name,
             dependencies,
             status,
             recorder,

@@ -208,13 +208,14 @@ impl Worker {
     fn compute_status(&self) -> Value {
         let alive = self.observed.running().next().is_some();
         let failure = self.termination.as_ref().and_then(|t| t.failure.as_ref());
+        let runtime = self.shared.dependencies.runtime.about().name;
         let input = StatusInput {
             pod: &self.status.pod,
             spec: &self.pod.spec,
             observed: &self.observed,
             tracker: &self.tracker,
             host_ips: &self.shared.dependencies.settings.addresses,
-            runtime: &self.shared.runtime_name,
+            runtime: &runtime,
             // A pod must not be `Failed` while containers run: its ports and volumes are still in use.
             failure: failure.filter(|_| !alive),
             now: self.shared.now(),

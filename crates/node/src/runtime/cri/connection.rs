@@ -138,16 +138,12 @@ impl Connection {
     }
 }
 
-/// The message with its chain of causes.
+/// The message, with the last cause if it does not say that already.
 fn causes(status: &Status) -> String {
-    let mut text = status.message().to_owned();
-    let mut next = status.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
+    let message = status.message();
+    let causes = std::iter::successors(status.source(), |cause| (*cause).source());
+    match causes.last().map(ToString::to_string) {
+        Some(cause) if !message.contains(&cause) => format!("{message}: {cause}"),
+        _ => message.to_owned(),
     }
-    text
 }

@@ -9,7 +9,7 @@ use super::cgroups::Driver;
 use super::connection::Connection;
 use crate::runtime::{About, Health, Result};
 
-/// What does not change while a runtime runs.
+/// What does not change while a version of a runtime runs.
 #[derive(Clone, Debug)]
 pub(super) struct RuntimeInfo {
     pub(super) about: About,
@@ -19,17 +19,29 @@ pub(super) struct RuntimeInfo {
 }
 
 pub(super) async fn info(connection: &Connection) -> Result<RuntimeInfo> {
-    let version = connection.call(api::VersionRequest {}).await?;
-    let about = About {
-        name: version.runtime_name,
-        version: version.runtime_version,
-        images: true,
-    };
     Ok(RuntimeInfo {
-        about,
+        about: about(connection).await?,
         image_dir: image_dir(connection).await?,
         cgroups: driver(&configuration(connection).await?),
     })
+}
+
+pub(super) async fn about(connection: &Connection) -> Result<About> {
+    let version = connection.call(api::VersionRequest {}).await?;
+    Ok(About {
+        name: version.runtime_name,
+        version: version.runtime_version,
+        images: true,
+    })
+}
+
+/// What is known of a runtime that has not answered yet, in the kubelet's words.
+pub(super) fn unknown() -> About {
+    About {
+        name: "unknown".to_owned(),
+        version: "Unknown".to_owned(),
+        images: true,
+    }
 }
 
 async fn image_dir(connection: &Connection) -> Result<Option<PathBuf>> {
@@ -71,14 +83,11 @@ pub(super) async fn sandbox_image(connection: &Connection) -> Result<String> {
         .to_owned())
 }
 
-pub(super) async fn health(connection: &Connection) -> Health {
-    match connection.call(api::StatusRequest { verbose: false }).await {
-        Ok(response) => from_status(&response.status.unwrap_or_default()),
-        Err(error) => Health {
-            runtime: Some(format!("container runtime is down: {error}")),
-            network: None,
-        },
-    }
+pub(super) async fn health(connection: &Connection) -> Result<Health> {
+    let response = connection
+        .call(api::StatusRequest { verbose: false })
+        .await?;
+    Ok(from_status(&response.status.unwrap_or_default()))
 }
 
 fn from_status(status: &api::RuntimeStatus) -> Health {

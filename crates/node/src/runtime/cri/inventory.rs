@@ -2,6 +2,7 @@
 //! when the state has changed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use std::net::IpAddr;
 
 use super::connection::Connection;
 use super::{api, create, labels, stop};
+use crate::agent::Paths;
 use crate::runtime::{Error, Found, PodId, Result};
 use crate::sync::lock;
 
@@ -263,6 +265,21 @@ pub(super) async fn sandbox(connection: &Connection, id: &str) -> Result<Option<
 pub(super) async fn cgroup(connection: &Connection, id: &str) -> Result<Option<String>> {
     let sandbox = sandbox(connection, id).await?;
     Ok(sandbox.and_then(|mut sandbox| sandbox.annotations.remove(labels::CGROUP)))
+}
+
+/// Whether the agent of a data directory created a sandbox. Older agents did not annotate them; they had a directory for
+/// each pod.
+pub(super) fn is_of_agent(sandbox: &api::PodSandbox, data: &Path) -> bool {
+    let annotated = labels::get(&sandbox.annotations, labels::DATA_DIR);
+    if annotated.is_empty() {
+        return Paths::all_pods(data).join(uid(sandbox)).exists();
+    }
+    let annotated = Path::new(&annotated);
+    // The agent did not resolve links.
+    annotated == data
+        || annotated
+            .canonicalize()
+            .is_ok_and(|annotated| annotated == data)
 }
 
 /// The uid of the pod that a sandbox is for.

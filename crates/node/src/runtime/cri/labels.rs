@@ -17,6 +17,8 @@ pub(super) const IMAGE: &str = "agent.kennel.dev/image";
 pub(super) const STOP_SIGNAL: &str = "agent.kennel.dev/stop-signal";
 /// The cgroup of a pod, which is removed with it.
 pub(super) const CGROUP: &str = "agent.kennel.dev/cgroup";
+/// The data directory of the agent that created a sandbox.
+pub(super) const DATA_DIR: &str = "agent.kennel.dev/data-dir";
 /// Marks our containers: a runtime may serve other clients, too.
 const MANAGED: &str = "agent.kennel.dev/managed";
 

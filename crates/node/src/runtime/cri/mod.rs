@@ -25,9 +25,10 @@ mod stop;
 mod translate;
 mod usage;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,6 +45,7 @@ use super::{
     PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Usage,
 };
 use crate::kubelet_api::stream::spdy::client as streams;
+use crate::sync::lock;
 
 /// Uids of changed pods that wait to be received. A full channel makes the detector wait.
 const CHANGES: usize = 256;
@@ -52,7 +54,8 @@ const CHANGES: usize = 256;
 #[derive(Debug)]
 pub struct Cri {
     connection: Connection,
-    info: RuntimeInfo,
+    /// None until the runtime first answers.
+    info: Mutex<Option<RuntimeInfo>>,
     inventory: Inventory,
     images: Images,
     pending: Arc<PendingChanges>,
@@ -61,17 +64,54 @@ pub struct Cri {
 }
 
 impl Cri {
-    /// Connects to a socket. The runtime must respond now; later it may restart.
-    pub async fn connect(socket: &Path) -> Result<Self> {
-        let connection = Connection::new(socket);
-        Ok(Self {
-            info: health::info(&connection).await?,
-            connection,
+    /// Connects with the first call: the runtime may start later than the agent, and restart.
+    pub fn new(socket: &Path) -> Self {
+        Self {
+            connection: Connection::new(socket),
+            info: Mutex::default(),
             inventory: Inventory::default(),
             images: Images::default(),
             pending: Arc::default(),
             changes_taken: AtomicBool::new(false),
-        })
+        }
+    }
+
+    async fn info(&self) -> Result<RuntimeInfo> {
+        let known = lock(&self.info).clone();
+        match known {
+            Some(info) => Ok(info),
+            None => self.read_info().await,
+        }
+    }
+
+    async fn read_info(&self) -> Result<RuntimeInfo> {
+        let info = health::info(&self.connection).await?;
+        let About { name, version, .. } = &info.about;
+        tracing::info!("the container runtime is {name} {version}");
+        *lock(&self.info) = Some(info.clone());
+        Ok(info)
+    }
+
+    async fn check(&self) -> Result<Health> {
+        let health = health::health(&self.connection).await?;
+        let about = health::about(&self.connection).await?;
+        // It started after the agent, or was upgraded.
+        let is_known = lock(&self.info).as_ref().is_some_and(|i| i.about == about);
+        if !is_known {
+            self.read_info().await?;
+        }
+        Ok(health)
+    }
+
+    /// The pods that the agent of a data directory created.
+    pub async fn list_of_agent(&self, data: &Path) -> Result<Vec<Found>> {
+        let sandboxes = inventory::list_sandboxes(&self.connection, None).await?;
+        let sandboxes = sandboxes.iter();
+        let its = sandboxes.filter(|sandbox| inventory::is_of_agent(sandbox, data));
+        let uids: HashSet<String> = its.map(|its| inventory::uid(its).to_owned()).collect();
+        let mut all = self.list().await?;
+        all.retain(|found| uids.contains(&found.pod.uid));
+        Ok(all)
     }
 
     /// Reports a change that we made to a sandbox or container.
@@ -92,11 +132,16 @@ impl Cri {
 #[async_trait]
 impl Runtime for Cri {
     fn about(&self) -> About {
-        self.info.about.clone()
+        let info = lock(&self.info);
+        info.as_ref()
+            .map_or_else(health::unknown, |info| info.about.clone())
     }
 
     async fn health(&self) -> Health {
-        health::health(&self.connection).await
+        self.check().await.unwrap_or_else(|error| Health {
+            runtime: Some(format!("container runtime is down: {error}")),
+            network: None,
+        })
     }
 
     async fn list(&self) -> Result<Vec<Found>> {
@@ -141,7 +186,8 @@ impl Runtime for Cri {
             // Without a network, a half-created sandbox could not be removed.
             return Err(Error::Failed(format!("network is not ready: {why}")));
         }
-        let id = create::sandbox(&self.connection, self.info.cgroups, config).await?;
+        let cgroups = self.info().await?.cgroups;
+        let id = create::sandbox(&self.connection, cgroups, config).await?;
         self.inventory.set_owner(&id, &config.pod.uid);
         self.report_change(&id);
         Ok(id)
@@ -154,9 +200,10 @@ impl Runtime for Cri {
     }
 
     async fn remove_sandbox(&self, id: &str) -> Result<()> {
+        let driver = self.info().await?.cgroups;
         let group = inventory::cgroup(&self.connection, id).await?;
         create::remove_sandbox(&self.connection, id).await?;
-        if let Some(group) = group.filter(|_| self.info.cgroups == Driver::Cgroupfs) {
+        if let Some(group) = group.filter(|_| driver == Driver::Cgroupfs) {
             cgroups::remove(&group);
         }
         self.report_change(id);
@@ -172,8 +219,8 @@ impl Runtime for Cri {
         if !config.stop_signal.is_empty() {
             stop::signal_number(&config.stop_signal)?;
         }
-        let container =
-            create::container(&self.connection, self.info.cgroups, sandbox, id, config).await?;
+        let cgroups = self.info().await?.cgroups;
+        let container = create::container(&self.connection, cgroups, sandbox, id, config).await?;
         self.inventory.set_owner(&container, &sandbox.pod.uid);
         Ok(container)
     }
@@ -256,6 +303,6 @@ impl Runtime for Cri {
     }
 
     fn image_dir(&self) -> Option<PathBuf> {
-        self.info.image_dir.clone()
+        lock(&self.info).as_ref()?.image_dir.clone()
     }
 }

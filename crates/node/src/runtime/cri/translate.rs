@@ -32,6 +32,7 @@ pub(super) fn sandbox(driver: Driver, config: &SandboxConfig) -> Result<api::Pod
     all_labels.extend(labels::of(&config.pod));
     let mut annotations = config.annotations.clone();
     annotations.insert(labels::CGROUP.to_owned(), config.cgroup.clone());
+    annotations.insert(labels::DATA_DIR.to_owned(), text(&config.data_dir)?);
     Ok(api::PodSandboxConfig {
         metadata: Some(api::PodSandboxMetadata {
             name: config.pod.name.clone(),

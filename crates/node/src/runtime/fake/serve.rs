@@ -41,7 +41,7 @@ impl Runtime for FakeRuntime {
                 .begin_request()
                 .await
                 .err()
-                .map(|error| error.to_string()),
+                .map(|error| format!("container runtime is down: {error}")),
             network: None,
         }
     }

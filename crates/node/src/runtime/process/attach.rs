@@ -36,7 +36,7 @@ async fn request(socket: &mut UnixStream, name: &str) -> Result<()> {
     }
     match String::from_utf8_lossy(&reply).as_ref() {
         OK => Ok(()),
-        why => Err(Error::Failed(format!("the shim refused {name}: {why}"))),
+        why => Err(Error::Failed(format!("the shim rejected {name}: {why}"))),
     }
 }
 

@@ -28,7 +28,7 @@ mod terminal;
 mod usage;
 mod validate;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -51,10 +51,24 @@ const CHANGES: usize = 256;
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The agent's data directory; this runtime uses its subdirectory `process`.
+    /// The agent's data directory; this runtime uses a [`directory`] in it.
     pub data: PathBuf,
     /// Our own binary, which has the subcommand `shim`.
     pub shim: PathBuf,
+}
+
+/// The directory of this runtime in the agent's data directory.
+pub fn directory(data: &Path) -> PathBuf {
+    data.join("process")
+}
+
+/// The pods in the agent's data directory. Unlike [`Process::open`], this changes nothing.
+pub fn list(data: &Path) -> Vec<Found> {
+    Store::of_directory(pods_directory(data)).list()
+}
+
+fn pods_directory(data: &Path) -> PathBuf {
+    directory(data).join("pods")
 }
 
 /// See the [module](self).
@@ -68,8 +82,8 @@ pub struct Process {
 impl Process {
     /// Opens the store and watches the containers that an earlier agent started. Needs a tokio runtime.
     pub fn open(options: Options) -> std::io::Result<Self> {
-        let root = options.data.join("process");
-        let store = Arc::new(Store::open(root.join("pods"))?);
+        let root = directory(&options.data);
+        let store = Arc::new(Store::open(pods_directory(&options.data))?);
         let shim = embedded_shim::install(&root.join("bin"))?;
         let privileges = Privileges::detect(options.data.clone());
         let (sender, changes) = mpsc::channel(CHANGES);
@@ -257,7 +271,7 @@ async fn blocking<T: Send + 'static>(
     result.map_err(Error::failed)?
 }
 
-fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error {
+fn io(path: &Path) -> impl Fn(std::io::Error) -> Error {
     move |error| Error::Failed(format!("{}: {error}", path.display()))
 }
 

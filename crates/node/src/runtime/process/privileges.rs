@@ -23,7 +23,7 @@ impl Privileges {
         if !root {
             tracing::warn!(
                 "not root: containers get no mount and PID namespaces and no users of their own, and pods that need them \
-                 are refused"
+                 are rejected"
             );
         }
         let cgroups = Cgroups::find();

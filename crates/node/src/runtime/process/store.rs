@@ -34,11 +34,16 @@ impl Store {
             .recursive(true)
             .mode(0o700)
             .create(&root)?;
-        let store = Self { root };
+        let store = Self::of_directory(root);
         for dir in store.entries(&store.root.clone(), |name| name.starts_with(REMOVED_PREFIX)) {
             let _later = fs::remove_dir_all(dir);
         }
         Ok(store)
+    }
+
+    /// A store for reading.
+    pub(super) fn of_directory(root: PathBuf) -> Self {
+        Self { root }
     }
 
     pub(super) fn root(&self) -> &Path {

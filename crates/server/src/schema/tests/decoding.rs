@@ -44,7 +44,7 @@ fn numbers_keep_what_they_can() {
     let text = "[9223372036854775807, -9223372036854775808, 18446744073709551615, 0.1, 1e400]";
     assert!(
         parse(text.as_bytes()).is_err(),
-        "1e400 is no number we could hold"
+        "1e400 is not a number we could hold"
     );
     let text = "[9223372036854775807, -9223372036854775808, 18446744073709551615, 0.1]";
     assert_eq!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::nodes::Nodes;
 use super::super::sets::Set;
-use super::slot::StagedCounts;
+use super::slot::{Selected, StagedCounts};
 use super::{Context, Staged, StagedSlot, Tick};
 use crate::ids::NodeId;
 use crate::rollout::machine::{NextStage, Totals};
@@ -101,12 +101,15 @@ impl Staged {
             .stable
             .as_ref()
             .and_then(|stable| nodes.fit(node, &stable.rules));
-        self.slot(node).stable_fit = stable_fit;
-        let mine = *self.slot(node);
-        let target = set.slots.get(node.index()).and_then(|slot| slot.fit);
-        let runs = |fit: Option<super::super::super::fit::Fit>| fit.is_some_and(|fit| fit.run);
-        let wanted = runs(target) || runs(mine.stable_fit);
-        let value = wanted.then(|| {
+        let selects = |rules| nodes.is_selected(node, rules);
+        let selected = Selected {
+            by_target: selects(&set.rules),
+            by_stable: self.stable.as_ref().is_some_and(|s| selects(&s.rules)),
+        };
+        let slot = self.slot(node);
+        (slot.stable_fit, slot.selected) = (stable_fit, selected);
+        let mine = *slot;
+        let value = (selected.by_target || selected.by_stable).then(|| {
             let value = self.spread_value(node, nodes).to_owned();
             self.values.id(&value)
         });

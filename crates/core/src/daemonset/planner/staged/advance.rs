@@ -17,7 +17,7 @@ use super::super::timers::Recheck;
 use super::super::write_results::WriteKind;
 use super::decide::is_available;
 use super::slot::Cause;
-use super::{Driven, Staged, StagedSlot, Standing, Tick};
+use super::{Driven, PhaseStart, Staged, StagedSlot, Standing, Tick};
 use crate::ids::{NodeId, PodId, SetId};
 use crate::rollout::command::Command;
 use crate::rollout::machine::{self, Input, NextStage, Step, Transition};
@@ -54,7 +54,8 @@ impl Planner {
             Standing::Unstarted if staged.invalid.is_none() && !staged.lacks_copies => {
                 self.start_rollout(set);
             }
-            Standing::Unstarted | Standing::Direct => {}
+            Standing::Unstarted => {}
+            Standing::Direct => self.ignore_left_commands(set),
             Standing::Staged if staged.stable.is_none() => {
                 match staged.state().and_then(paused_for_lost) {
                     Some(state) => {
@@ -82,7 +83,7 @@ impl Planner {
             stage: 0,
             cut: Cut::Nothing,
             phase: Phase::Updating,
-            since: next_second(self.now),
+            since: next_second(self.wall),
             reason: None,
             accepted: Accepted::None,
             seen: earlier
@@ -137,11 +138,11 @@ impl Planner {
 
     /// The target's template selects no node.
     fn selects_none(&self, set: SetId) -> bool {
-        let known = &self.sets[set];
+        let staged = self.sets[set].staged.as_deref();
         let mut ids = self.nodes.ids();
         !ids.any(|node| {
-            let slot = known.slots.get(node.index());
-            slot.is_some_and(|slot| slot.fit.is_some_and(|fit| fit.run))
+            let slot = staged.and_then(|staged| staged.slots.get(node.index()));
+            slot.is_some_and(|slot| slot.selected.by_target)
         })
     }
 
@@ -163,6 +164,12 @@ impl Planner {
             return;
         };
         let command = staged.command();
+        if let Some((key, value, _)) =
+            command.filter(|(.., command)| !staged.is_for_target(command))
+        {
+            let left = (key, value.to_owned());
+            return self.ignore_command(set, Some(left));
+        }
         let first = || staged.first_stage(&self.nodes);
         let next = || staged.next_stage(state.stage, &self.nodes);
         // They look at many nodes, so the step calls them only where it depends on them.
@@ -170,6 +177,7 @@ impl Planner {
             let by_label = matches!(staged.stage_size(), Some(Size::Nodes(_)));
             by_label && !staged.has_healthy_selected(&self.nodes)
         };
+        let moved_cut = || staged.moved_cut(&self.nodes);
         let failure = || self.failure(set);
         let in_phase = staged.phase.lasted(steady);
         let input = Input {
@@ -185,6 +193,7 @@ impl Planner {
             check: &staged.check.result,
             command,
             lacks_nodes: &lacks_nodes,
+            moved_cut: &moved_cut,
             first: &first,
             next: &next,
             failure: &failure,
@@ -192,7 +201,7 @@ impl Planner {
         match machine::step(&input) {
             Step::Go(state, verdict, transition) => {
                 let state = State {
-                    since: next_second(self.now),
+                    since: next_second(self.wall),
                     ..*state
                 };
                 let notes = self.describe(set, transition, &state);
@@ -315,6 +324,17 @@ impl Planner {
         }
     }
 
+    /// A target whose verdict is stable has no use for commands (R6.1).
+    fn ignore_left_commands(&mut self, set: SetId) {
+        let staged = self.sets[set].staged.as_deref();
+        let command = staged.filter(|staged| staged.has_policy);
+        let command = command.and_then(Staged::command);
+        if let Some((key, value, _)) = command {
+            let left = (key, value.to_owned());
+            self.ignore_command(set, Some(left));
+        }
+    }
+
     fn ignore_command(&mut self, set: SetId, command: Option<(&'static str, String)>) {
         let known = &mut self.sets[set];
         let reference = known.reference.clone();
@@ -322,11 +342,19 @@ impl Planner {
             return;
         };
         let (key, value) = command.clone();
+        let mut all = staged.commands.once.iter();
+        let given = all.find(|(name, text, _)| (*name, text) == (key, &value));
+        let is_for_target = given.is_some_and(|(.., given)| staged.is_for_target(given));
+        let why = if is_for_target {
+            "names nothing that it could act on".to_owned()
+        } else {
+            format!(
+                "does nothing: the present revision is {}",
+                staged.target.hash
+            )
+        };
         staged.ignored.insert(command);
-        let text = format!(
-            "{}{key}: {value:?} names nothing that it could act on",
-            crate::rollout::PREFIX
-        );
+        let text = format!("{}{key}: {value:?} {why}", crate::rollout::PREFIX);
         self.emit(&reference, true, "CommandIgnored", text);
         self.mark_for_sync(set);
     }
@@ -339,10 +367,17 @@ impl Planner {
         let Some(staged) = known.staged.as_deref_mut() else {
             return;
         };
-        // A command that was taken away may be given again.
+        // A command that was taken away may be given again; one that did nothing is not told of again.
         state
             .seen
             .retain(|key, value| staged.commands.has(key, value));
+        let ignored = staged.ignored.iter().cloned();
+        let ignored = ignored.map(|(key, value)| (key.to_owned(), value));
+        state.seen.extend(ignored);
+        let start = PhaseStart {
+            since: state.since,
+            at: self.steady + state.since.saturating_since(self.wall),
+        };
         let target = staged.target.clone();
         let earlier = known.history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(now)) {
@@ -355,6 +390,7 @@ impl Planner {
         let expectation = Expectation::new(now, ticket, earlier);
         known.history.writes.insert(target.uid.clone(), expectation);
         staged.transition = Some(PendingTransition { ticket });
+        staged.requested = Some(start);
         self.recheck_history(set, expectation.until);
         let record = Record {
             verdict: Some(verdict),
@@ -515,13 +551,14 @@ impl Staged {
         due
     }
 
-    /// The first command for the target that was neither carried out nor found to do nothing.
+    /// The first command that was neither carried out nor found to do nothing.
     fn command(&self) -> Option<(&'static str, &str, &Command)> {
         let seen = self.state().map(|state| &state.seen);
-        let open = self.commands.once.iter().find(|(key, value, command)| {
+        let open = self.commands.once.iter().find(|(key, value, _)| {
             let done = seen.is_some_and(|seen| seen.get(*key) == Some(value));
+            let again = self.withdrawn.contains(&((*key).to_owned(), value.clone()));
             let ignored = self.ignored.contains(&(*key, value.clone()));
-            !done && !ignored && self.is_for_target(command)
+            (!done || again) && !ignored
         });
         open.map(|(key, value, command)| (*key, value.as_str(), command))
     }
@@ -536,11 +573,7 @@ impl Staged {
     }
 
     pub(super) fn stage_text(&self, stage: usize) -> String {
-        let stages = &self.policy.stages;
-        match stage.checked_sub(1).and_then(|index| stages.get(index)) {
-            Some(size) => format!("stage {stage} of {} ({size})", stages.len()),
-            None => format!("stage {stage} of {}", stages.len()),
-        }
+        self.policy.stage_text(stage)
     }
 
     /// Enters a slot's new counts into the totals. Returns when to judge it again, unless an earlier timer is set.

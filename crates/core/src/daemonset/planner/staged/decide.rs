@@ -6,7 +6,7 @@ use std::time::Duration;
 use kennel_types::Timestamp;
 
 use super::super::super::decision::{
-    Decision, Member, NodeState, RolloutRole, decide, decide_rollout,
+    Decision, Member, NodeState, RolloutRole, UpdateMode, decide, decide_rollout,
 };
 use super::super::super::expectation::Expectation;
 use super::super::super::fit::Fit;
@@ -129,8 +129,31 @@ impl Staged {
             unreachable,
             admitted,
             driven,
-            holds: self.holds() || unreachable || driven == Driven::Nowhere,
+            holds: self.holds()
+                || unreachable
+                || driven == Driven::Nowhere
+                || self.awaits_ready(slot, mine, driven, readiness),
         })
+    }
+
+    /// The node is down, and its taints keep away the pod that it should get (R4.1): what it has stays until it returns.
+    fn awaits_ready(
+        &self,
+        slot: &Slot,
+        mine: &StagedSlot,
+        driven: Driven,
+        readiness: Readiness,
+    ) -> bool {
+        let skips = self.policy.down_nodes == DownNodes::Skip;
+        if !skips || readiness == Readiness::Ready || self.standing != Standing::Staged {
+            return false;
+        }
+        let (selected, fit) = match driven {
+            Driven::Target => (mine.selected.by_target, slot.fit),
+            Driven::Stable => (mine.selected.by_stable, mine.stable_fit),
+            Driven::Nowhere => return false,
+        };
+        selected && !fit.is_some_and(|fit| fit.run)
     }
 
     #[expect(
@@ -175,9 +198,14 @@ impl Staged {
         });
         decision.driven = turn.driven;
         let may_turn = turn.admitted && !turn.holds;
-        self.turn_in_budget(&mut decision, slot.fit, mine, may_turn, group, context.now);
+        let turn_of = (slot.fit, mine.stable_fit, target.mode);
+        self.turn_in_budget(&mut decision, turn_of, may_turn, group, context.now);
         if turn.unreachable || turn.driven == Driven::Nowhere {
             decision.create = false;
+        }
+        if turn.driven == Driven::Nowhere && group.is_empty() {
+            // Without stable it gets nothing before its turn.
+            decision.rollout.unavailable = false;
         }
         Some(decision)
     }
@@ -203,7 +231,9 @@ impl Staged {
             before: pod.map_or(Before::None, |pod| self.before_of(pod, mine)),
             blamed,
         };
-        let wanted = slot.fit.is_some_and(|fit| fit.run);
+        let wanted = mine.selected.by_target;
+        // Its taints keep the pod away.
+        let kept_away = wanted && !slot.fit.is_some_and(|fit| fit.run);
         let healthy = if wanted {
             found.target_available
         } else {
@@ -228,7 +258,12 @@ impl Staged {
         mine.counts = StagedCounts {
             admitted,
             healthy: admitted && healthy,
-            pending: admitted && !healthy && !skipped && failed.is_none() && !judgement.excused,
+            pending: admitted
+                && !healthy
+                && !skipped
+                && !kept_away
+                && failed.is_none()
+                && !judgement.excused,
             failed,
             on_target: found.target_remains && !turn.unreachable,
         };
@@ -316,13 +351,12 @@ impl Staged {
     fn turn_in_budget(
         &self,
         decision: &mut Decision,
-        target: Option<Fit>,
-        mine: &StagedSlot,
+        (target, stable, mode): (Option<Fit>, Option<Fit>, UpdateMode),
         may_turn: bool,
         group: &[Member],
         now: Timestamp,
     ) {
-        let (Some(target), Some(stable)) = (target, mine.stable_fit) else {
+        let (Some(target), Some(stable)) = (target, stable) else {
             return;
         };
         let is_theirs = self.assist || self.standing == Standing::Direct;
@@ -330,10 +364,15 @@ impl Staged {
             return;
         }
         if target.run && !stable.run && group.is_empty() && decision.create {
-            decision.create = false;
+            // It lacks nothing before its turn.
+            (decision.create, decision.rollout.unavailable) = (false, false);
             if may_turn {
                 decision.role = RolloutRole::Gain;
             }
+        } else if target.run && !stable.run && mode.surges {
+            // What it gains is in between until it is available.
+            let there = |pod: &Member| pod.available(now) && !pod.is_leaving();
+            decision.rollout.surge |= !group.iter().any(there);
         }
         if !target.keep && stable.keep {
             let available = |pod: &&Member| pod.available(now) && !pod.is_leaving();
@@ -373,9 +412,7 @@ impl Staged {
         let tick = context.tick;
         if mine.judged != judged {
             mine.judged = judged;
-            let age = found
-                .target
-                .map(|pod| context.now.saturating_since(pod.created));
+            let age = found.target.and_then(|pod| pod.born.age(tick));
             mine.not_ready = Stopwatch::started(age.unwrap_or(Duration::ZERO));
         }
         if found.target_available {
@@ -411,10 +448,8 @@ impl Staged {
         if readiness == Readiness::Ready || cordoned || pod.before == Before::Down {
             return false;
         }
-        let created = context
-            .tick
-            .before(context.now.saturating_since(pod.created));
-        let in_window = since.since(created) <= self.policy.blame_window && since >= created;
+        let age = pod.born.age(since);
+        let in_window = age.is_some_and(|age| age <= self.policy.blame_window);
         let long_enough = since.after(BLAME_AFTER) <= context.tick;
         in_window && long_enough && !self.is_outage(set, context)
     }

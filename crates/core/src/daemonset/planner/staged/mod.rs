@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::Monotonic;
+use kennel_types::{Monotonic, Timestamp};
 
 use super::super::fit::Rules;
 use super::super::pod::Blueprint;
@@ -46,7 +46,7 @@ pub(super) use advance::next_second;
 use check::CheckProgress;
 pub(super) use decide::{Context, is_available};
 pub use progress::{NodesByState, Progress};
-pub(super) use slot::{StagedSlot, Tick};
+pub(super) use slot::{Born, StagedSlot, Tick};
 
 pub(super) use super::super::decision::Driven;
 
@@ -109,6 +109,10 @@ pub(super) struct Staged {
     pub(super) lacks_copies: bool,
     /// Commands that had nothing to act on, as an event has said.
     ignored: BTreeSet<(&'static str, String)>,
+    /// Commands that the state has as carried out and that were taken away since: they may be given again.
+    withdrawn: BTreeSet<(String, String)>,
+    /// When the phase began whose state was requested last.
+    requested: Option<PhaseStart>,
     outage: Cell<Option<(Tick, bool)>>,
     /// The conditions that the status should have.
     pub(super) conditions: Arc<Conditions>,
@@ -126,6 +130,13 @@ impl PhaseClock {
     fn lasted(self, now: Monotonic) -> Duration {
         self.age + (now - self.at)
     }
+}
+
+/// When a phase began that this process has requested, on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PhaseStart {
+    since: Timestamp,
+    at: Monotonic,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,9 +174,8 @@ impl Staged {
     }
 
     fn stage_size(&self) -> Option<&Size> {
-        let index = self.state()?.stage.checked_sub(1)?;
-        let last = self.policy.stages.len() - 1;
-        Some(&self.policy.stages[index.min(last)].size)
+        let stage = self.policy.stage(self.state()?.stage)?;
+        Some(&stage.size)
     }
 
     /// The labels that the rollout reads of nodes, beside the templates' own.

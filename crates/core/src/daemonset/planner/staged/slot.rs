@@ -27,10 +27,6 @@ impl Tick {
         Monotonic::since_start(Duration::from_millis(u64::from(self.0) * 100))
     }
 
-    pub(in super::super) fn since(self, earlier: Self) -> Duration {
-        Duration::from_millis(u64::from(self.0.saturating_sub(earlier.0)) * 100)
-    }
-
     /// Rounded up, so that a deadline is never early.
     pub(in super::super) fn after(self, duration: Duration) -> Self {
         let tenths = duration.as_millis().div_ceil(100);
@@ -46,6 +42,29 @@ impl Tick {
             self.0
                 .saturating_sub(u32::try_from(tenths).unwrap_or(u32::MAX)),
         )
+    }
+}
+
+/// When a pod was created, in tenths of a second after the process started, and negative before. While the process
+/// lives that is when the pod was first seen: the clocks of others do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Born(i32);
+
+impl Born {
+    pub(in super::super) fn new(now: Tick, age: Duration) -> Self {
+        let now = i64::from(now.0);
+        let age = i64::try_from(age.as_millis() / 100).unwrap_or(i64::MAX);
+        let at = now
+            .saturating_sub(age)
+            .clamp(i32::MIN.into(), i32::MAX.into());
+        Self(i32::try_from(at).unwrap_or(i32::MAX))
+    }
+
+    /// How old the pod is at a time; `None` if it was created later.
+    pub(in super::super) fn age(self, at: Tick) -> Option<Duration> {
+        let tenths = i64::from(at.0) - i64::from(self.0);
+        let tenths = u64::try_from(tenths).ok()?;
+        Some(Duration::from_millis(tenths * 100))
     }
 }
 
@@ -92,6 +111,13 @@ impl StagedCounts {
     pub(in super::super) fn has_failed_healthy(self) -> bool {
         self.healthy && self.failed.is_some()
     }
+}
+
+/// Which templates select a node, were it ready (R2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Selected {
+    pub(in super::super) by_target: bool,
+    pub(in super::super) by_stable: bool,
 }
 
 /// Something that does not heal by waiting and becomes a failure when it lasts.
@@ -162,6 +188,7 @@ pub(in super::super) struct StagedSlot {
     pub(in super::super) value: Option<std::num::NonZeroU32>,
     /// Eligibility by stable's template.
     pub(in super::super) stable_fit: Option<Fit>,
+    pub(in super::super) selected: Selected,
     pub(in super::super) ailment: Ailment,
     /// What its daemon was when the planner deleted it for the target.
     pub(in super::super) before: Option<Before>,
@@ -181,6 +208,7 @@ impl Default for StagedSlot {
             judge_at: Tick::MAX,
             value: None,
             stable_fit: None,
+            selected: Selected::default(),
             ailment: Ailment::None,
             before: None,
             counts: StagedCounts::default(),

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kennel_types::Monotonic;
 
@@ -18,7 +19,7 @@ use super::super::symbols::Symbol;
 use super::admission::Values;
 use super::advance::PendingTransition;
 use super::check::CheckProgress;
-use super::{Cutoff, PhaseClock, Stable, Staged, StagedSlot, Standing, TargetRevision};
+use super::{Cutoff, PhaseClock, PhaseStart, Stable, Staged, StagedSlot, Standing, TargetRevision};
 use crate::ids::SetId;
 use crate::rollout::command::Commands;
 use crate::rollout::machine::Totals;
@@ -63,7 +64,8 @@ struct Carried {
     check: CheckProgress,
     most_healthy: i64,
     progressed: Option<Monotonic>,
-    ignored: BTreeSet<(&'static str, String)>,
+    withdrawn: BTreeSet<(String, String)>,
+    requested: Option<PhaseStart>,
     transition: Option<PendingTransition>,
     slots: ChunkedVec<StagedSlot>,
 }
@@ -74,6 +76,14 @@ fn as_upstream() -> Policy {
         down_nodes: DownNodes::Count,
         ..Policy::default()
     }
+}
+
+/// The commands that were found to do nothing and are still there (R6.1).
+fn take_ignored(old: Option<&mut Staged>, commands: &Commands) -> BTreeSet<(&'static str, String)> {
+    let ignored = old.map(|old| std::mem::take(&mut old.ignored));
+    let mut ignored = ignored.unwrap_or_default();
+    ignored.retain(|(key, value)| commands.has(key, value));
+    ignored
 }
 
 /// Why a policy is ignored (R11).
@@ -273,11 +283,12 @@ impl Planner {
             staged.target = target;
             return;
         }
-        let old = known.staged.take();
+        let mut old = known.staged.take();
+        let ignored = take_ignored(old.as_deref_mut(), &derived.commands);
         let was_frozen = old.as_ref().is_some_and(|old| old.frozen);
         let was_invalid = old.as_ref().and_then(|old| old.invalid.clone());
         let old = old.filter(|old| old.target.uid == target.uid);
-        let carried = self.carry_over(old, &derived.record);
+        let carried = self.carry_over(old, &derived);
         let view = self.sets[set].pod_view();
         let blueprint = Blueprint::staged(&view, &target.hash, self.additions());
         let mut staged = Staged {
@@ -311,7 +322,9 @@ impl Planner {
             transition: carried.transition,
             is_stuck: false,
             lacks_copies: false,
-            ignored: carried.ignored,
+            ignored,
+            withdrawn: carried.withdrawn,
+            requested: carried.requested,
             outage: Cell::new(None),
             conditions: Arc::default(),
         };
@@ -325,18 +338,27 @@ impl Planner {
     }
 
     /// What stays of the rollout of the same target when its record or policy changes.
-    fn carry_over(&self, old: Option<Box<Staged>>, record: &Record) -> Carried {
+    fn carry_over(&self, old: Option<Box<Staged>>, derived: &Derived) -> Carried {
+        let record = &derived.record;
+        let seen = record.state.iter().flat_map(|state| &state.seen);
+        let withdrawn = seen.filter(|(key, value)| !derived.commands.has(key, value));
+        let withdrawn = withdrawn.map(|(key, value)| (key.clone(), value.clone()));
+        let mut withdrawn: BTreeSet<(String, String)> = withdrawn.collect();
         let Some(old) = old else {
             return Carried {
-                phase: self.phase_clock(record),
+                phase: self.phase_clock(record, None),
                 check: CheckProgress::default(),
                 most_healthy: 0,
                 progressed: None,
-                ignored: BTreeSet::new(),
+                withdrawn,
+                requested: None,
                 transition: None,
                 slots: ChunkedVec::default(),
             };
         };
+        if old.record == *record {
+            withdrawn.extend(old.withdrawn.iter().cloned());
+        }
         let same_phase = old.record.is_in_phase_of(record);
         let attempt = |record: &Record| record.state.as_ref().map(|state| state.attempt);
         let same_attempt = attempt(&old.record) == attempt(record);
@@ -344,7 +366,7 @@ impl Planner {
             phase: if same_phase {
                 old.phase
             } else {
-                self.phase_clock(record)
+                self.phase_clock(record, old.requested)
             },
             check: if same_phase {
                 old.check.clone()
@@ -358,7 +380,8 @@ impl Planner {
             } else {
                 old.progressed
             },
-            ignored: old.ignored,
+            withdrawn,
+            requested: old.requested,
             transition: old.transition,
             slots: old.slots,
         }
@@ -383,16 +406,20 @@ impl Planner {
         }
     }
 
-    /// When the phase of a record began, by the monotonic clock: while this process lives that is when it was written,
+    /// When the phase of a record began, by the monotonic clock: while this process lives that is when it was requested,
     /// afterwards the record's own time counts.
-    fn phase_clock(&self, record: &Record) -> PhaseClock {
+    fn phase_clock(&self, record: &Record, requested: Option<PhaseStart>) -> PhaseClock {
         let since = record.state.as_ref().map(|state| state.since);
-        let ago = since
-            .map(|since| self.now.saturating_since(since))
-            .unwrap_or_default();
+        if let Some(start) = requested.filter(|start| Some(start.since) == since) {
+            return PhaseClock {
+                at: start.at.min(self.steady),
+                age: Duration::ZERO,
+            };
+        }
+        let ago = since.map(|since| self.wall.saturating_since(since));
         PhaseClock {
             at: self.steady,
-            age: ago,
+            age: ago.unwrap_or_default(),
         }
     }
 

@@ -99,9 +99,9 @@ impl Harness {
         };
         if self.auto_answer {
             let answer = match &write {
-                Write::CreateRevision { name, data, body } => Some(Answer::Revision(
+                Write::CreateRevision { name, data, body } => Some(Answer::Revision(Box::new(
                     self.created_revision(&daemon_set.uid, name, data, body),
-                )),
+                ))),
                 Write::WriteStatus => self.planner.status(&daemon_set.uid).map(|counters| {
                     let version = 0;
                     let conditions = Arc::default();

@@ -73,7 +73,7 @@ fn s3_1_6_nothing_is_done_before_the_present_revision_is_known() {
     };
     let created = harness.created_revision(&"uid-ds".into(), &name, &data, &body);
     assert_eq!(created.revision, 1);
-    let next = harness.answer(&requested[0], Answer::Revision(created));
+    let next = harness.answer(&requested[0], Answer::Revision(Box::new(created)));
     assert_eq!(next, ["create a", "write status"]);
 }
 
@@ -216,7 +216,7 @@ fn s4_8_a_revision_shown_before_its_creation_was_answered_is_no_duplicate() {
     };
     let created = harness.created_revision(&"uid-ds".into(), &name, &data, &body);
     harness.apply(Event::Revision(created.clone()));
-    let next = harness.answer(&requested[0], Answer::Revision(created));
+    let next = harness.answer(&requested[0], Answer::Revision(Box::new(created)));
     assert_eq!(next, ["create a", "write status"]);
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Checks {
     /// When a state with this time was requested: times are written in whole seconds.
     pub(super) requested: BTreeMap<(Uid, Timestamp), Timestamp>,
     pub(super) bakes: BTreeMap<StageKey, Timestamp>,
+    /// Commands that were taken away: they may be given again.
+    pub(super) withdrawn: BTreeSet<(String, String)>,
     /// What was written last.
     records: BTreeMap<Uid, Record>,
     /// The stages that have begun.
@@ -119,6 +121,9 @@ impl Checks {
         })?;
         require(!law.is_unreachable(name), || {
             format!("R4.1: {uid} on {name} deleted, which is unreachable")
+        })?;
+        require(!law.awaits_ready(name), || {
+            format!("R4.1: {uid} on {name} deleted, where none can be created")
         })?;
         require(law.standing == Standing::Plain || !law.is_held(), || {
             format!("{uid} on {name} deleted although nodes are held")
@@ -325,8 +330,10 @@ pub(super) fn is_failing(law: &Law<'_>, pod: &PodView, now: Timestamp) -> bool {
 
 /// The stage of a state, by the present policy: how long it bakes, and whether it waits for a person.
 pub(super) fn stage_of(law: &Law<'_>, state: &State) -> (i64, bool) {
-    let index = state.stage.checked_sub(1);
-    let stage = index.and_then(|index| law.policy.stages.get(index));
+    // R1.3: a policy that has become shorter than the rollout has come.
+    let number = state.stage.min(law.policy.stages.len());
+    let index = number.checked_sub(1);
+    let stage = index.map(|index| &law.policy.stages[index]);
     let bake = stage.map_or(0, |stage| stage.bake.as_millis());
     (
         i64::try_from(bake).unwrap(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::super::node_decision::{By, Decision, First, decide};
-use super::super::rules::sort_by_seniority;
+use super::super::rules::{may_surge, sort_by_seniority};
 use super::super::{Claim, Pod, PodWrite, ReferencePlanner, Set};
 use super::law::{Driven, Law, Standing};
 
@@ -19,7 +19,10 @@ impl ReferencePlanner {
     ) -> Decision {
         let driven = law.driven(name);
         let unreachable = law.is_unreachable(name);
-        let held = Self::is_held(set, law) || unreachable || driven == Driven::Nowhere;
+        let held = Self::is_held(set, law)
+            || unreachable
+            || driven == Driven::Nowhere
+            || law.awaits_ready(name);
         let any = law.daemons_on(name).any(|daemon| !daemon.leaving);
         let (target, stable) = (law.target_fit(name), law.stable_fit(name));
         let fit = fit(driven, target, stable, held && any);
@@ -40,6 +43,9 @@ impl ReferencePlanner {
         }
         if unreachable || driven == Driven::Nowhere {
             decision.create = false;
+        }
+        if driven == Driven::Nowhere && self.group(set, name).is_empty() {
+            decision.unavailable = false;
         }
         let judged = self.judge(set, law, name);
         if judged.forgiven {
@@ -90,8 +96,16 @@ impl ReferencePlanner {
         };
         let group = self.group(set, name);
         if target.0 && !stable.0 && group.is_empty() && decision.create {
-            decision.create = false;
+            (decision.create, decision.unavailable) = (false, false);
             decision.gains = may_turn;
+        } else if target.0 && !stable.0 && may_surge(set.view.strategy) {
+            let law = self.law(set).unwrap();
+            let there = |pod: &&Pod| {
+                let mut all = law.pods.iter();
+                let daemon = all.find(|daemon| daemon.view.uid == pod.view.uid);
+                daemon.is_some_and(|daemon| daemon.available && !daemon.leaving)
+            };
+            decision.surges |= !group.iter().any(there);
         }
         if target.1 || !stable.1 {
             return;

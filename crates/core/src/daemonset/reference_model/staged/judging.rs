@@ -55,8 +55,13 @@ fn tenths(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis().div_ceil(100)).unwrap()
 }
 
+/// As a time that may lie before the start.
+pub(in super::super) fn signed(tick: u64) -> i64 {
+    i64::try_from(tick).unwrap()
+}
+
 impl ReferencePlanner {
-    fn tick(&self) -> u64 {
+    pub(in super::super) fn tick(&self) -> u64 {
         let millis = self.now.saturating_since(self.started).as_millis();
         u64::try_from(millis / 100).unwrap()
     }
@@ -105,8 +110,9 @@ impl ReferencePlanner {
         let judged = pod.map(|pod| pod.view.uid.clone());
         if node.judged != judged {
             node.judged = judged;
-            let age = pod.map(|pod| self.now.saturating_since(pod.view.created));
-            (node.not_ready, node.since) = (tenths(age.unwrap_or_default()), None);
+            let born = pod.map(|pod| self.pods[&pod.view.uid].born);
+            let age = born.map_or(0, |born| signed(tick) - born);
+            (node.not_ready, node.since) = (u64::try_from(age).unwrap(), None);
         }
         if pod.is_some_and(|pod| pod.available) {
             (node.not_ready, node.since) = (0, None);
@@ -184,10 +190,9 @@ impl ReferencePlanner {
             return false;
         }
         let tick = self.tick();
-        let age = self.now.saturating_since(pod.view.created).as_millis() / 100;
-        let created = tick.saturating_sub(u64::try_from(age).unwrap());
         let window = tenths(law.policy.blame_window);
-        let in_window = *since >= created && since - created <= window;
+        let age = signed(*since) - self.pods[&pod.view.uid].born;
+        let in_window = (0..=signed(window)).contains(&age);
         let from = tick.saturating_sub(window + 1_200);
         let recent = self.down.iter().filter(|(_, since)| **since >= from);
         let recent = recent.filter(|(name, _)| law.has_node(name));
@@ -209,7 +214,8 @@ impl ReferencePlanner {
         let excused = pod.is_some_and(|pod| pod.view.health.before == Before::Failing);
         let cause = self.cause(law, name, &node).or(blame);
         let failed = cause.filter(|_| admitted && !excused);
-        let wanted = law.target_fit(name).is_some_and(|(run, _)| run);
+        let wanted = law.target_selects(name);
+        let kept_away = wanted && !law.target_fit(name).is_some_and(|(run, _)| run);
         let healthy = if wanted {
             pod.is_some_and(|pod| pod.available)
         } else {
@@ -221,7 +227,7 @@ impl ReferencePlanner {
         let skipped = law.skips_down_nodes() && down;
         Judged {
             healthy: admitted && healthy,
-            pending: admitted && !healthy && !skipped && failed.is_none() && !excused,
+            pending: admitted && !healthy && !skipped && !kept_away && failed.is_none() && !excused,
             failed,
             on_target: remains && !law.is_unreachable(name),
             forgiven: skipped || failed.is_some() || (admitted && excused),

@@ -192,12 +192,19 @@ impl<'a> Law<'a> {
         own.and_then(|state| state.stable.as_deref())
     }
 
+    fn has_own_state(&self, revision: &Revision) -> bool {
+        let state = revision.record.state.as_ref();
+        state.is_some_and(|state| *state.owner == *self.set.uid)
+    }
+
     fn stable_of_a_start(&self) -> Option<&'a Revision> {
         let preceding = self.preceding();
         if let Some(before) = preceding {
             match (before.record.verdict, self.named_stable(before)) {
                 (Some(Verdict::Stable), _) => return Some(before),
                 (Some(_), Some(hash)) => return self.by_hash(hash),
+                // Its first creation was staged.
+                (Some(_), None) if self.has_own_state(before) => return None,
                 _ => {}
             }
         }
@@ -216,7 +223,9 @@ impl<'a> Law<'a> {
 
     /// R5.6: the template has gone back to the revision that the preceding target would go back to.
     pub(super) fn returns_to_stable(&self) -> bool {
-        let preceding = self.preceding();
+        // One that is stable itself goes back to nothing.
+        let ended = |revision: &&Revision| revision.record.verdict == Some(Verdict::Stable);
+        let preceding = self.preceding().filter(|revision| !ended(revision));
         preceding.and_then(|preceding| self.named_stable(preceding)) == Some(self.target.hash())
     }
 
@@ -254,13 +263,42 @@ impl<'a> Law<'a> {
         Some(eligibility(self.stable_template.as_ref()?, node))
     }
 
+    /// R2.1: whether a template selects a node, also one that is not ready: the taints of those do not count.
+    fn selects(&self, template: Option<&Value>, name: &str) -> bool {
+        let passes = ["not-ready", "unreachable"].map(|key| format!("node.kubernetes.io/{key}"));
+        let node = self.nodes.get(name).cloned();
+        node.zip(template).is_some_and(|(mut node, template)| {
+            node.taints.retain(|taint| !passes.contains(&taint.key));
+            eligibility(template, &node).0
+        })
+    }
+
+    pub(super) fn target_selects(&self, name: &str) -> bool {
+        self.selects(Some(&self.set.template), name)
+    }
+
+    pub(super) fn stable_selects(&self, name: &str) -> bool {
+        self.selects(self.stable_template.as_ref(), name)
+    }
+
+    /// R4.1: the node is down, and its taints keep away what it is driven to.
+    pub(super) fn awaits_ready(&self, name: &str) -> bool {
+        let runs = |fit: Option<(bool, bool)>| fit.is_some_and(|(run, _)| run);
+        let kept_away = match self.driven(name) {
+            Driven::Target => self.target_selects(name) && !runs(self.target_fit(name)),
+            Driven::Stable => self.stable_selects(name) && !runs(self.stable_fit(name)),
+            Driven::Nowhere => false,
+        };
+        let down = self.readiness(name) != Readiness::Ready;
+        kept_away && down && self.skips_down_nodes() && self.standing == Standing::Staged
+    }
+
     /// R2.1: the rollout's nodes, in the fixed order.
     pub(super) fn rollout_nodes(&self) -> Vec<&'a Arc<str>> {
-        let runs = |fit: Option<(bool, bool)>| fit.is_some_and(|(run, _)| run);
         let mut names: Vec<&'a Arc<str>> = self
             .nodes
             .keys()
-            .filter(|name| runs(self.target_fit(name)) || runs(self.stable_fit(name)))
+            .filter(|name| self.target_selects(name) || self.stable_selects(name))
             .collect();
         names.sort_by_key(|name| self.place(name));
         names
@@ -459,6 +497,16 @@ impl<'a> Law<'a> {
     /// R4.1: driven to whatever is theirs when they return.
     pub(super) fn is_unreachable(&self, name: &str) -> bool {
         self.skips_down_nodes() && self.readiness(name) == Readiness::Unknown
+    }
+
+    /// R3.1: where the cut moves, because fewer nodes than the stage's size remain before it.
+    pub(super) fn moved_cut(&self, state: &State) -> Option<Cut> {
+        let size = self.stage_size()?;
+        let wanted = self.size(size)?;
+        let nodes = self.rollout_nodes();
+        let before = nodes.iter().filter(|name| self.is_before(name, &state.cut));
+        let cut = self.cut_of(size);
+        (before.count() < wanted && cut != state.cut).then_some(cut)
     }
 
     /// R3.8: the first stage after `stage` that adds a node.

@@ -21,4 +21,5 @@ mod seen;
 mod stepping;
 mod transitions;
 
+pub(super) use judging::signed;
 pub(super) use model::{Rollout, record_text};

@@ -35,6 +35,21 @@ impl Basis {
         state.map_or(now, |state| state.since.min(now))
     }
 
+    fn withdrawn(&self) -> BTreeSet<(String, String)> {
+        let seen = self.record.state.iter().flat_map(|state| &state.seen);
+        let gone = seen.filter(|(key, value)| !self.commands.has(key, value));
+        gone.map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    }
+
+    fn still_given(
+        &self,
+        mut ignored: BTreeSet<(&'static str, String)>,
+    ) -> BTreeSet<(&'static str, String)> {
+        ignored.retain(|(key, value)| self.commands.has(key, value));
+        ignored
+    }
+
     fn is_paused(&self) -> bool {
         let Commands { pause, freeze, .. } = &self.commands;
         matches!(self.setting, Setting::Invalid(_)) || pause.is_some() || freeze.is_some()
@@ -56,6 +71,8 @@ pub(in super::super) struct Rollout {
     pub(super) progressed: Timestamp,
     pub(super) most_healthy: usize,
     pub(super) ignored: BTreeSet<(&'static str, String)>,
+    /// Commands that were carried out and taken away since: they may be given again.
+    pub(super) withdrawn: BTreeSet<(String, String)>,
     pub(super) nodes: BTreeMap<Arc<str>, Watched>,
 }
 
@@ -72,6 +89,10 @@ impl Rollout {
             basis.began(now)
         };
         let attempt = |basis: &Basis| basis.record.state.as_ref().map(|s| s.attempt);
+        let mut withdrawn = basis.withdrawn();
+        if self.basis.record == basis.record {
+            withdrawn.extend(self.withdrawn);
+        }
         let retried = attempt(&self.basis) != attempt(&basis);
         Self {
             policy,
@@ -85,6 +106,8 @@ impl Rollout {
                 self.progressed.max(began)
             },
             most_healthy: if retried { 0 } else { self.most_healthy },
+            ignored: basis.still_given(self.ignored),
+            withdrawn,
             basis,
             ..self
         }
@@ -194,7 +217,9 @@ impl ReferencePlanner {
                 old
             }
             Some(old) if old.basis.target == basis.target => old.go_on(basis, policy, claimed, now),
-            _ => Rollout {
+            other => Rollout {
+                ignored: basis.still_given(other.map(|old| old.ignored).unwrap_or_default()),
+                withdrawn: basis.withdrawn(),
                 basis,
                 policy,
                 revisions: claimed.to_vec(),
@@ -203,7 +228,6 @@ impl ReferencePlanner {
                 began,
                 progressed: began,
                 most_healthy: 0,
-                ignored: BTreeSet::new(),
                 nodes: BTreeMap::new(),
             },
         };
@@ -318,6 +342,9 @@ impl ReferencePlanner {
             let key = format!("{}{key}", crate::rollout::PREFIX);
             given.get(&key) == Some(value)
         });
+        let ignored = self.sets[uid].rollout.iter().flat_map(|r| &r.ignored);
+        let ignored = ignored.map(|(key, value)| ((*key).to_owned(), value.clone()));
+        state.seen.extend(ignored);
         let earlier = self.sets[uid].history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {
             self.set_mut(uid).rollout.as_mut().unwrap().stuck = true;

@@ -10,6 +10,7 @@ use super::kills::{calm_step, rolling};
 use super::law::{Driven, Law, Standing};
 use super::rollouts::Rollouts;
 use crate::rollout::state::Phase;
+use crate::taint::Taint;
 
 /// The values that each key of a policy takes.
 const VALUES: [(&str, &[&str]); 10] = [
@@ -62,7 +63,7 @@ fn give_command(rollouts: &mut Rollouts) {
     };
     let stage = state.as_ref().map_or(1, |state| state.stage);
     let attempt = state.as_ref().map_or(1, |state| state.attempt);
-    let (key, value) = match rollouts.rng.u8(..14) {
+    let (key, value) = match rollouts.rng.u8(..16) {
         0..4 => ("promote", format!("{hash}/{stage}")),
         4 => ("promote", format!("{hash}/full")),
         5 => ("promote", format!("{hash}/9")),
@@ -70,12 +71,26 @@ fn give_command(rollouts: &mut Rollouts) {
         7..10 => ("retry", format!("{hash}/{attempt}")),
         10 => ("pause", "night".to_owned()),
         11 => ("freeze", "storm".to_owned()),
+        12 => return rollouts.unannotate("promote"),
+        13 => return rollouts.unannotate("retry"),
         _ => {
             rollouts.unannotate("pause");
             return rollouts.unannotate("freeze");
         }
     };
     rollouts.annotate(&[(key, &value)]);
+}
+
+/// What the node lifecycle controller taints a node with.
+fn not_ready_taints(ready: Readiness) -> Vec<Taint> {
+    let key = match ready {
+        Readiness::Ready => return Vec::new(),
+        Readiness::NotReady => "node.kubernetes.io/not-ready",
+        Readiness::Unknown => "node.kubernetes.io/unreachable",
+    };
+    ["NoSchedule", "NoExecute"]
+        .map(|effect| Taint::new(key, effect))
+        .into()
 }
 
 fn disturb_node(rollouts: &mut Rollouts) {
@@ -97,6 +112,10 @@ fn disturb_node(rollouts: &mut Rollouts) {
             7 | 8 => node.ready = Readiness::NotReady,
             9 => node.ready = Readiness::Unknown,
             _ => node.ready = Readiness::Ready,
+        }
+        // The taints of a node that is not ready may come and go later.
+        if rollouts.rng.u8(..4) > 0 {
+            node.taints = not_ready_taints(node.ready);
         }
     }
     rollouts.cluster.changed(Kind::Nodes, &name, false);
@@ -180,6 +199,7 @@ fn heal(rollouts: &mut Rollouts) {
     for name in names {
         let node = rollouts.cluster.nodes.get_mut(&name).unwrap();
         (node.ready, node.unschedulable) = (Readiness::Ready, false);
+        node.taints.clear();
         rollouts.cluster.changed(Kind::Nodes, &name, false);
     }
     let pods: Vec<Uid> = rollouts.cluster.pods.keys().cloned().collect();

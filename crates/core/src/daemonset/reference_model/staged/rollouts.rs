@@ -415,20 +415,27 @@ impl Rollouts {
     }
 
     pub(super) fn annotate(&mut self, entries: &[(&str, &str)]) {
-        let uid = self.uid.clone();
-        self.cluster.edit_set(&uid, |set| {
-            let all = std::sync::Arc::make_mut(&mut set.annotations);
-            for (key, value) in entries {
-                all.insert(format!("{PREFIX}{key}"), (*value).to_owned());
-            }
-        });
+        for (key, value) in entries {
+            self.set_annotation(key, Some(value));
+        }
     }
 
     pub(super) fn unannotate(&mut self, key: &str) {
+        self.set_annotation(key, None);
+    }
+
+    fn set_annotation(&mut self, key: &str, value: Option<&str>) {
         let uid = self.uid.clone();
+        let withdrawn = &mut self.checks.withdrawn;
         self.cluster.edit_set(&uid, |set| {
             let all = std::sync::Arc::make_mut(&mut set.annotations);
-            all.remove(&format!("{PREFIX}{key}"));
+            let name = format!("{PREFIX}{key}");
+            let old = match value {
+                Some(value) => all.insert(name, value.to_owned()),
+                None => all.remove(&name),
+            };
+            let gone = old.filter(|old| Some(old.as_str()) != value);
+            withdrawn.extend(gone.map(|old| (key.to_owned(), old)));
         });
     }
 

@@ -28,6 +28,11 @@ pub(super) fn step(law: &Law<'_>, rollout: &Rollout, totals: Totals, now: Timest
     let invalid = matches!(law.setting, Setting::Invalid(_));
     match (law.standing, law.state()) {
         (Standing::Unstarted, _) if !invalid => stepping.start(),
+        // R6.1
+        (Standing::Direct, _) if !law.only_halts() => match stepping.command() {
+            Some((key, value, _)) => Next::Ignore(key, value.to_owned()),
+            None => Next::Nothing,
+        },
         (Standing::Staged | Standing::Back, Some(state)) => stepping.go_on(state),
         _ => Next::Nothing,
     }
@@ -50,6 +55,12 @@ struct Stepping<'a, 'b> {
 fn whole_second(time: Timestamp) -> Timestamp {
     let millis = time.as_millis();
     Timestamp::from_millis(millis + (1_000 - millis % 1_000) % 1_000)
+}
+
+fn to_next(next: Option<(Verdict, State)>) -> Next {
+    next.map_or(Next::Nothing, |(verdict, state)| {
+        Next::Write(verdict, Box::new(state))
+    })
 }
 
 fn reason(code: &str) -> Reason {
@@ -89,8 +100,8 @@ impl Stepping<'_, '_> {
             return Next::Write(Verdict::Stable, Box::new(state));
         }
         let nodes = law.rollout_nodes();
-        let mut selected = nodes.iter().filter_map(|name| law.target_fit(name));
-        if !nodes.is_empty() && !selected.any(|(run, _)| run) {
+        let selected = nodes.iter().any(|name| law.target_selects(name));
+        if !nodes.is_empty() && !selected {
             (state.phase, state.cut) = (Phase::AwaitingPromotion, Cut::Nothing);
             state.reason = Some(reason("NoNodes"));
             return Next::Write(Verdict::Progressing, Box::new(state));
@@ -103,7 +114,25 @@ impl Stepping<'_, '_> {
     }
 
     fn go_on(&self, state: &State) -> Next {
-        if let Some((key, value, command)) = self.command(state) {
+        let command = self.command();
+        // The nodes that come with a larger stage are not part of the bake yet.
+        let waits = |command: &Command| {
+            let stage = matches!(
+                command,
+                Command::Promote {
+                    extent: Extent::Stage(_),
+                    ..
+                }
+            );
+            stage && state.phase == Phase::Baking && self.law.moved_cut(state).is_some()
+        };
+        if let Some((key, value, command)) = command {
+            if !self.names_target(command) {
+                return Next::Ignore(key, value.to_owned());
+            }
+            if waits(command) {
+                return to_next(self.move_cut(state));
+            }
             return match self.obey(state, command) {
                 Some((verdict, mut next)) => {
                     next.seen.insert(key.to_owned(), value.to_owned());
@@ -123,24 +152,30 @@ impl Stepping<'_, '_> {
             }
             Phase::RollingBack | Phase::Paused | Phase::Held | Phase::Complete => None,
         };
-        let next = next.or_else(|| self.move_cut(state));
-        next.map_or(Next::Nothing, |(verdict, state)| {
-            Next::Write(verdict, Box::new(state))
-        })
+        to_next(next.or_else(|| self.move_cut(state)))
     }
 
-    /// R6.1: the first command for the target that was neither carried out nor found to do nothing.
-    fn command(&self, state: &State) -> Option<(&'static str, &str, &Command)> {
+    fn names_target(&self, command: &Command) -> bool {
+        match command {
+            Command::Promote { hash, .. }
+            | Command::Abort { hash }
+            | Command::Retry { hash, .. } => **hash == *self.law.target.hash(),
+            Command::Unreadable => true,
+        }
+    }
+
+    /// R6.1: the first command that was neither carried out nor found to do nothing.
+    fn command(&self) -> Option<(&'static str, &str, &Command)> {
         let all = self.law.commands.once.iter();
-        let mut open = all.filter(|(key, value, command)| {
-            let names_target = match command {
-                Command::Promote { hash, .. }
-                | Command::Abort { hash }
-                | Command::Retry { hash, .. } => **hash == *self.law.target.hash(),
-                Command::Unreadable => true,
-            };
-            let done = state.seen.get(*key) == Some(value);
-            names_target && !done && !self.rollout.ignored.contains(&(*key, value.clone()))
+        let mut open = all.filter(|(key, value, _)| {
+            let seen = self.law.state().and_then(|state| state.seen.get(*key));
+            let given_again = (*key).to_owned();
+            let given_again = self
+                .rollout
+                .withdrawn
+                .contains(&(given_again, value.clone()));
+            let done = seen == Some(value) && !given_again;
+            !done && !self.rollout.ignored.contains(&(*key, value.clone()))
         });
         open.next()
             .map(|(key, value, command)| (*key, value.as_str(), command))
@@ -252,6 +287,9 @@ impl Stepping<'_, '_> {
             next.reason = Some(reason("NoNodes"));
             return Some((Verdict::Progressing, next));
         }
+        if self.law.moved_cut(state).is_some() {
+            return None;
+        }
         let (bake, _) = super::checks::stage_of(self.law, state);
         if bake > 0 && state.accepted != Accepted::All {
             let next = self.enter(state, Phase::Baking);
@@ -266,7 +304,7 @@ impl Stepping<'_, '_> {
         }
         let (bake, _) = super::checks::stage_of(self.law, state);
         let baked = self.now.millis_since(self.rollout.began) >= bake;
-        if baked && self.totals.pending == 0 {
+        if baked && self.totals.pending == 0 && self.law.moved_cut(state).is_none() {
             self.complete(state)
         } else {
             None
@@ -281,8 +319,9 @@ impl Stepping<'_, '_> {
     fn wait(&self, state: &State) -> Option<(Verdict, State)> {
         let code = state.reason.as_ref().map(|reason| reason.code.as_str());
         // R1.3: the policy may have lost the gate.
-        let gate = self.law.policy.stages.get(state.stage.wrapping_sub(1));
-        if code != Some("NoNodes") && gate.is_some_and(|s| !s.manual) && !self.is_paused() {
+        let (_, manual) = super::checks::stage_of(self.law, state);
+        let gated = manual || state.stage == 0;
+        if code != Some("NoNodes") && !gated && !self.is_paused() {
             if self.has_failed(state) {
                 return Some(self.fail(state, "*"));
             }
@@ -310,7 +349,14 @@ impl Stepping<'_, '_> {
                 (next.stage, next.cut) = (stage, cut);
                 (Verdict::Progressing, next)
             }
-            None => (Verdict::Stable, self.enter(state, Phase::Complete)),
+            None => match self.law.moved_cut(state) {
+                Some(cut) => {
+                    let mut next = self.enter(state, Phase::Updating);
+                    next.cut = cut;
+                    (Verdict::Progressing, next)
+                }
+                None => (Verdict::Stable, self.enter(state, Phase::Complete)),
+            },
         }
     }
 
@@ -320,18 +366,9 @@ impl Stepping<'_, '_> {
         if fixed || self.is_paused() {
             return None;
         }
-        let law = self.law;
-        let size = law.stage_size()?;
-        let wanted = law.size(size)?;
-        let nodes = law.rollout_nodes();
-        let before = nodes.iter().filter(|name| law.is_before(name, &state.cut));
-        let cut = law.cut_of(size);
-        let moves = before.count() < wanted && cut != state.cut;
-        moves.then(|| {
-            let mut next = state.clone();
-            next.cut = cut;
-            (Verdict::Progressing, next)
-        })
+        let mut next = state.clone();
+        next.cut = self.law.moved_cut(state)?;
+        Some((Verdict::Progressing, next))
     }
 
     fn enter(&self, state: &State, phase: Phase) -> State {

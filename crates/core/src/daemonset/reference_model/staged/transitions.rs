@@ -56,7 +56,7 @@ impl Checks {
     }
 
     fn steps(&self, law: &Law<'_>, old: &State, new: &State, now: Timestamp) -> Checked {
-        let commanded = is_commanded(law, old, new);
+        let commanded = self.is_commanded(law, old, new);
         let retried = new.attempt == old.attempt + 1;
         require(new.stable == old.stable && new.owner == old.owner, || {
             "stable or owner changed".to_owned()
@@ -87,6 +87,10 @@ impl Checks {
             Phase::Complete => {
                 require(law.next_stage(old.stage).is_none(), || {
                     format!("R3.6: a stage is left: {:?}", law.next_stage(old.stage))
+                })?;
+                let (reached, all) = (law.admitted().len(), law.rollout_nodes().len());
+                require(reached == all, || {
+                    format!("R3.6: complete with {reached} of {all} nodes")
                 })?;
                 if commanded {
                     return Ok(());
@@ -132,7 +136,8 @@ impl Checks {
             let from = matches!(old.phase, Phase::Held | Phase::RollingBack | Phase::Paused);
             return require(from, || "R6: retry".to_owned());
         }
-        if new.accepted == Accepted::All && old.accepted != Accepted::All {
+        let in_full = new.accepted == Accepted::All && new.cut == Cut::All(AllNodes);
+        if in_full && (old.accepted != Accepted::All || commanded) {
             let all = commanded && new.cut == Cut::All(AllNodes);
             return require(all, || "R6: promoted in full".to_owned());
         }
@@ -177,6 +182,25 @@ impl Checks {
     }
 }
 
+impl Checks {
+    /// A command for the target was carried out with this state.
+    fn is_commanded(&self, law: &Law<'_>, old: &State, new: &State) -> bool {
+        law.commands.once.iter().any(|(key, value, command)| {
+            let hash = match command {
+                Command::Promote { hash, .. }
+                | Command::Abort { hash }
+                | Command::Retry { hash, .. } => hash,
+                Command::Unreadable => return false,
+            };
+            let given_again = ((*key).to_owned(), value.clone());
+            let given_again = self.withdrawn.contains(&given_again);
+            let fresh = old.seen.get(*key) != Some(value) || given_again;
+            let done = new.seen.get(*key) == Some(value) && fresh;
+            done && **hash == *law.target.hash()
+        })
+    }
+}
+
 /// The rollout may fail by itself.
 fn goes(state: &State) -> bool {
     matches!(
@@ -197,7 +221,7 @@ fn starts(law: &Law<'_>, new: &Record, state: &State) -> Checked {
     let only_target = !hashes.is_empty() && hashes.iter().all(|hash| *hash == target);
     let first = hashes.is_empty() && law.stable.is_none() && !law.policy.stages_on_create;
     let nodes = law.rollout_nodes();
-    let selects = |name: &&std::sync::Arc<str>| law.target_fit(name).is_some_and(|fit| fit.0);
+    let selects = |name: &&std::sync::Arc<str>| law.target_selects(name);
     let next = law.next_stage(0);
     let ends = law.returns_to_stable();
     let expected = if first || only_target || ends || (nodes.is_empty() && next.is_none()) {
@@ -233,22 +257,12 @@ fn cut_moves(law: &Law<'_>, old: &State, new: &State) -> Checked {
     require(new.cut == cut, || format!("R3.1: the cut is {cut:?}"))
 }
 
-/// A command for the target was carried out with this state.
-fn is_commanded(law: &Law<'_>, old: &State, new: &State) -> bool {
-    law.commands.once.iter().any(|(key, value, command)| {
-        let hash = match command {
-            Command::Promote { hash, .. }
-            | Command::Abort { hash }
-            | Command::Retry { hash, .. } => hash,
-            Command::Unreadable => return false,
-        };
-        let done = new.seen.get(*key) == Some(value) && old.seen.get(*key) != Some(value);
-        done && **hash == *law.target.hash()
-    })
-}
-
 /// R3.4, as far as it is certain: failures within `max-failures` or accepted by a person may excuse a node.
 fn is_complete(law: &Law<'_>, now: Timestamp) -> Checked {
+    let moves = law.state().and_then(|state| law.moved_cut(state));
+    require(moves.is_none(), || {
+        format!("R3.1: the cut has to move to {moves:?} first")
+    })?;
     let accepted = law.state().map_or(Accepted::None, |state| state.accepted);
     let strict = law.policy.max_failures == IntOrPercent::Int(0) && accepted == Accepted::None;
     if !strict {

@@ -9,11 +9,11 @@ use kennel_types::{Monotonic, Timestamp};
 
 use super::super::super::super::HASH_LABEL;
 use super::super::super::super::event::{
-    Action, Answer, CheckAnswer, CheckRequest, ConfigEvent, Event, Write,
+    Action, Answer, CheckAnswer, CheckRequest, ConfigEvent, Event, FailureKind, Write,
 };
 use super::super::super::super::options::Options;
 use super::super::super::super::reference_model::fake_cluster::{
-    FakeCluster, KINDS, Kind, template,
+    FakeCluster, KINDS, Kind, failed, template,
 };
 use super::super::super::super::required;
 use super::super::super::super::view::{PodView, Readiness, Strategy};
@@ -35,6 +35,8 @@ pub(super) struct Cluster {
     pub(super) broken: BTreeSet<u32>,
     /// Nodes on which no pod becomes ready.
     pub(super) sick: BTreeSet<String>,
+    /// Nodes on which no pod can be created.
+    pub(super) refused: BTreeSet<String>,
     /// What checks were asked, and how they answer.
     pub(super) asked: Vec<CheckRequest>,
     pub(super) answer: CheckAnswer,
@@ -44,6 +46,10 @@ pub(super) struct Cluster {
     pub(super) events: Vec<(String, String)>,
     /// How many nodes were without an available pod at most.
     pub(super) most_unavailable: usize,
+    /// How many pods were starting or ending at once, how many starting, and how many there were that were not ending.
+    pub(super) most_in_between: usize,
+    pub(super) most_starting: usize,
+    pub(super) most_pods: usize,
     /// The planner knows the ConfigMaps that the cluster has.
     knows_config: bool,
 }
@@ -78,11 +84,15 @@ impl Cluster {
             uid: "".into(),
             broken: BTreeSet::new(),
             sick: BTreeSet::new(),
+            refused: BTreeSet::new(),
             asked: Vec::new(),
             answer: CheckAnswer::Passed,
             watch_first: false,
             events: Vec::new(),
             most_unavailable: 0,
+            most_in_between: 0,
+            most_starting: 0,
+            most_pods: 0,
             knows_config: false,
         };
         for number in 0..nodes {
@@ -93,9 +103,15 @@ impl Cluster {
         cluster.annotate(policy);
         cluster.start();
         cluster.run();
-        cluster.events.clear();
-        cluster.most_unavailable = 0;
+        cluster.forget();
         cluster
+    }
+
+    /// Begins to count and to listen anew.
+    pub(super) fn forget(&mut self) {
+        self.events.clear();
+        (self.most_unavailable, self.most_in_between) = (0, 0);
+        (self.most_starting, self.most_pods) = (0, 0);
     }
 
     /// Kills the controller and starts another.
@@ -280,9 +296,13 @@ impl Cluster {
                     status = status.map(|_| self.fake.sets[&daemon_set.uid].status);
                 }
                 let conditions = self.planner.conditions(&daemon_set.uid);
-                let outcome = self
-                    .fake
-                    .execute_with(&daemon_set, &write, status, conditions);
+                let refused = matches!(&write, Write::CreatePod { node, .. } if self.refused.contains(&**node));
+                let outcome = if refused {
+                    failed(FailureKind::Refused)
+                } else {
+                    self.fake
+                        .execute_with(&daemon_set, &write, status, conditions)
+                };
                 if self.watch_first {
                     while self.deliver(Kind::Revisions) {}
                 }
@@ -338,6 +358,15 @@ impl Cluster {
             .collect();
         let unavailable = self.fake.nodes.len() - available.len();
         self.most_unavailable = self.most_unavailable.max(unavailable);
+        let pods = self.fake.pods.values();
+        let in_between = pods.filter(|pod| pod.terminating || pod.ready_since.is_none());
+        self.most_in_between = self.most_in_between.max(in_between.count());
+        let pods = self.fake.pods.values();
+        let starting = pods.filter(|pod| !pod.terminating && pod.ready_since.is_none());
+        self.most_starting = self.most_starting.max(starting.count());
+        let pods = self.fake.pods.values();
+        let staying = pods.filter(|pod| !pod.terminating);
+        self.most_pods = self.most_pods.max(staying.count());
     }
 
     /// Makes nodes wait for the DaemonSet.

@@ -1,10 +1,19 @@
 //! Whole staged rollouts (R1 to R6 and R8) in a cluster in memory.
 
 mod assist;
+mod clocks;
 mod cluster;
+mod commands;
 mod config;
+mod down_nodes;
+mod failures;
 mod lost_revisions;
+mod operations;
+mod order;
+mod policy_changes;
 mod progress;
+mod selection;
+mod two_controllers;
 
 use cluster::Cluster;
 

@@ -1,0 +1,106 @@
+//! Commands that are repeated, left behind, or come too early (R6.1).
+
+use super::cluster::Cluster;
+use super::{PROGRESSING, STABLE};
+use crate::rollout::state::Phase;
+
+const IGNORED: &str = "CommandIgnored";
+
+fn waits(
+    stage: usize,
+) -> (
+    Option<crate::rollout::state::Verdict>,
+    Option<(usize, Phase)>,
+) {
+    (PROGRESSING, Some((stage, Phase::AwaitingPromotion)))
+}
+
+#[test]
+fn r6_1_a_command_that_is_repeated_does_nothing() {
+    let mut cluster = Cluster::new(6, &[("stages", "1 manual, 2 manual, 100%")]);
+    cluster.roll_out(1);
+    cluster.promote(1, 1);
+    assert_eq!(cluster.phase(1), waits(2));
+    cluster.promote(1, 1);
+    cluster.restart();
+    cluster.advance(600);
+    assert_eq!(cluster.phase(1), waits(2));
+    assert_eq!(cluster.told(IGNORED), 0);
+    cluster.promote(1, 2);
+    assert_eq!(cluster.phase(1).0, STABLE);
+}
+
+#[test]
+fn r6_1_a_command_that_is_left_behind_is_told_of_once() {
+    let mut cluster = Cluster::new(6, &[("stages", "1 manual, 3 manual, 100%")]);
+    cluster.roll_out(1);
+    cluster.promote(1, 1);
+    let old = cluster.hash(1).unwrap();
+    cluster.roll_out(2);
+    assert_eq!(cluster.phase(2), waits(1));
+    assert_eq!(cluster.told(IGNORED), 1, "{:?}", cluster.events);
+    let (_, text) = cluster.events.iter().find(|(r, _)| r == IGNORED).unwrap();
+    assert!(text.contains(&format!("promote: \"{old}/1\"")), "{text}");
+    let stalled = |cluster: &Cluster| cluster.conditions().iter().any(|(k, _)| k == "Stalled");
+    assert!(!stalled(&cluster), "never PolicyInvalid");
+    // Neither a newer template nor a new controller tells it again.
+    cluster.roll_out(4);
+    cluster.restart();
+    cluster.advance(60);
+    assert_eq!(cluster.told(IGNORED), 1, "{:?}", cluster.events);
+    assert_eq!(cluster.phase(4), waits(1));
+}
+
+#[test]
+fn r6_1_a_command_that_names_nothing_present_is_told_of_once() {
+    let mut cluster = Cluster::new(4, &[("stages", "1 manual, 100%")]);
+    cluster.annotate(&[("abort", "nothing"), ("retry", "?"), ("promote", "")]);
+    cluster.run();
+    cluster.advance(60);
+    assert_eq!(cluster.told(IGNORED), 3, "{:?}", cluster.events);
+    cluster.roll_out(1);
+    assert_eq!(cluster.phase(1), waits(1));
+    assert_eq!(cluster.told(IGNORED), 3, "{:?}", cluster.events);
+}
+
+#[test]
+fn r6_1_a_command_that_comes_too_early_is_not_kept() {
+    let mut cluster = Cluster::new(6, &[("stages", "1 5m, 3 manual, 100%")]);
+    cluster.roll_out(1);
+    cluster.promote(1, 2);
+    assert_eq!(cluster.told(IGNORED), 1);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Baking))));
+    cluster.advance(300);
+    assert_eq!(cluster.phase(1), waits(2));
+    // Nor does a new controller carry it out.
+    cluster.restart();
+    cluster.advance(60);
+    assert_eq!(cluster.phase(1), waits(2));
+    assert_eq!(cluster.told(IGNORED), 1);
+    // Taken away and given again, it counts.
+    cluster.unannotate(&["promote"]);
+    cluster.run();
+    cluster.promote(1, 2);
+    assert_eq!(cluster.phase(1).0, STABLE);
+}
+
+#[test]
+fn r6_1_failures_are_accepted_again_when_the_command_is_given_again() {
+    let mut cluster = Cluster::new(6, &[("stages", "5, 100%")]);
+    cluster.broken.insert(1);
+    cluster.roll_out(1);
+    cluster.advance(600);
+    let paused = (PROGRESSING, Some((1, Phase::Paused)));
+    assert_eq!((cluster.phase(1), cluster.on(1).len()), (paused, 1));
+    cluster.promote(1, 1);
+    cluster.advance(600);
+    // The next node fails as well; that the command is still there accepts nothing.
+    assert_eq!((cluster.phase(1), cluster.on(1).len()), (paused, 2));
+    cluster.unannotate(&["promote"]);
+    cluster.run();
+    cluster.promote(1, 1);
+    assert_eq!(
+        (cluster.phase(1).1.unwrap().1, cluster.on(1).len()),
+        (Phase::Updating, 3)
+    );
+}

@@ -1,0 +1,128 @@
+//! When a node has failed (R5.1), and when a rollout has (R5.2).
+
+use super::super::super::super::view::Phase as PodPhase;
+use super::cluster::Cluster;
+use super::{FAILED, PROGRESSING, STABLE};
+use crate::rollout::state::Phase;
+
+const ROLLBACK: (&str, &str) = ("on-failure", "rollback");
+
+fn code(cluster: &Cluster) -> String {
+    let state = cluster.record(1).state.unwrap();
+    state.reason.unwrap().code
+}
+
+#[test]
+fn r5_1_a_pod_that_has_failed_fails_its_node() {
+    let mut cluster = Cluster::new(4, &[("stages", "2 1h, 100%"), ROLLBACK]);
+    cluster.roll_out(1);
+    let victim = cluster.on(1)[0].clone();
+    cluster.edit_pods(&victim, |pod| {
+        (pod.phase, pod.ready_since) = (PodPhase::Failed, None);
+    });
+    cluster.run();
+    assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
+    assert_eq!(code(&cluster), "PodFailed");
+    assert_eq!(cluster.counts(), [(0, 4)].into());
+}
+
+#[test]
+fn r5_1_a_pod_that_cannot_be_created_fails_its_node() {
+    let mut cluster = Cluster::new(4, &[("stages", "100%"), ROLLBACK]);
+    // Stable's can be created again: a quota that the new requests exceed.
+    cluster.refused = (0..4).map(|number| format!("node-{number}")).collect();
+    cluster.roll_out(1);
+    assert_eq!(cluster.counts(), [(0, 3)].into());
+    cluster.advance(29);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Updating))));
+    cluster.advance(1);
+    assert_eq!(cluster.phase(1).0, FAILED);
+    assert_eq!(code(&cluster), "CannotCreatePod");
+    assert!(cluster.told("FailedCreate") > 1, "{:?}", cluster.reasons());
+    cluster.refused.clear();
+    cluster.advance(120);
+    assert_eq!(cluster.counts(), [(0, 4)].into());
+}
+
+#[test]
+fn r5_1_a_creation_that_succeeds_in_time_fails_nothing() {
+    let mut cluster = Cluster::new(4, &[("stages", "100%"), ROLLBACK]);
+    cluster.refused = (0..4).map(|number| format!("node-{number}")).collect();
+    cluster.roll_out(1);
+    cluster.advance(25);
+    cluster.refused.clear();
+    cluster.advance(60);
+    assert_eq!(cluster.phase(1).0, STABLE);
+}
+
+#[test]
+fn r5_2_without_one_more_healthy_node_a_rollout_fails() {
+    let policy = [("stages", "100%"), ("healthy-deadline", "3h")];
+    let mut cluster = Cluster::new(4, &policy);
+    cluster.broken.insert(1);
+    cluster.roll_out(1);
+    assert_eq!(cluster.on(1).len(), 1);
+    cluster.advance(1_200);
+    // It becomes healthy after all: the deadline counts from there for the next.
+    cluster.broken.clear();
+    let rest = cluster.on(0);
+    cluster.sick.extend(rest);
+    cluster.run();
+    assert_eq!(cluster.on(1).len(), 2);
+    cluster.advance(1_799);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Updating))));
+    cluster.advance(1);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
+    assert_eq!(code(&cluster), "DeadlineExceeded");
+    let stalled = ("Stalled".to_owned(), "DeadlineExceeded".to_owned());
+    assert_eq!(cluster.conditions(), [stalled]);
+}
+
+#[test]
+fn r5_2_bakes_and_gates_do_not_use_up_the_progress_deadline() {
+    let mut cluster = Cluster::new(4, &[("stages", "1 2h, 2 manual, 100%")]);
+    cluster.roll_out(1);
+    cluster.advance(7_199);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Baking))));
+    cluster.advance(7_200);
+    let waits = (PROGRESSING, Some((2, Phase::AwaitingPromotion)));
+    assert_eq!(cluster.phase(1), waits);
+    cluster.promote(1, 2);
+    assert_eq!(cluster.phase(1).0, STABLE);
+}
+
+/// A rollout to six nodes of which two never become healthy.
+fn two_sick(max_failures: &str) -> Cluster {
+    let policy = [("stages", "100%"), ("max-failures", max_failures), ROLLBACK];
+    let mut cluster = Cluster::new(6, &policy);
+    for number in [2, 5] {
+        cluster.sick.insert(format!("node-{number}"));
+    }
+    cluster.roll_out(1);
+    cluster.advance(1_300);
+    cluster
+}
+
+#[test]
+fn r5_2_failures_within_the_limit_do_not_fail_a_rollout() {
+    // A third of six nodes; percentages are rounded down.
+    for enough in ["2", "34%", "100%"] {
+        let cluster = two_sick(enough);
+        assert_eq!(cluster.phase(1).0, STABLE, "{enough}");
+        assert_eq!(cluster.on(1).len(), 6, "{enough}");
+        assert_eq!(cluster.told("NodeFailed"), 2, "{enough}");
+    }
+    for too_few in ["1", "33%", "0"] {
+        let cluster = two_sick(too_few);
+        assert_eq!(cluster.phase(1).0, FAILED, "{too_few}");
+        let reason = cluster.record(1).state.unwrap().reason.unwrap();
+        assert_eq!(reason.code, "NotAvailable");
+        let names = if too_few == "0" {
+            "1 node has"
+        } else {
+            "2 nodes have"
+        };
+        assert!(reason.message.starts_with(names), "{}", reason.message);
+        assert!(reason.message.contains("kennel rollout status ds"));
+    }
+}
