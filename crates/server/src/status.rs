@@ -206,6 +206,12 @@ impl ApiError {
         Self::new(422, Reason::Invalid, message)
     }
 
+    /// 422: a JSON patch that does not apply. Upstream does not say why.
+    pub fn json_patch_rejected() -> Self {
+        Self::unprocessable("the server rejected our request due to an error in our request")
+            .with_details(json!({}))
+    }
+
     /// 429.
     pub fn too_many_requests(seconds: u32) -> Self {
         let message =

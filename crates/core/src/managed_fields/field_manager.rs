@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::compact::{CompactManagers, CompactOwned};
+use super::cap::cap;
 use super::conflict::Conflicts;
 use super::entry::{Manager, Managers, Operation, Owned};
 use super::field_set::FieldSet;
@@ -15,12 +15,6 @@ use super::ownership::Ownership;
 use super::schema::Schema;
 use super::typed::{Comparison, Duplicates, TypeErrors, compare, validate};
 use super::updater::{Failure, Merged, Updater};
-
-/// The most managers of updates that are told apart; the oldest beyond it are merged.
-const UPDATE_MANAGERS_MAX: usize = 10;
-
-/// The manager that the oldest managers of updates are merged into.
-const OLD_UPDATES: &str = "ancient-changes";
 
 /// The manager of what was there before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -76,72 +70,37 @@ impl From<Failure> for ApplyError {
 }
 
 impl<S: Schema> FieldManager<'_, S> {
-    /// The managers after a write that replaces `live` with `new`; `live` is none on create. Neither has
-    /// `metadata.managedFields`.
+    /// The managers of a new object. It has no `metadata.managedFields`; `requested` are the managers that its creator
+    /// named there.
+    pub fn create(&self, new: &Value, requested: Managers) -> Ownership {
+        if requested.is_empty() && self.owns_surely(new) {
+            return self.own_everything();
+        }
+        self.replace(&empty_object(), new, Ownership::Listed(requested))
+    }
+
+    /// The managers after a write that replaces `live` with `new`. Neither has `metadata.managedFields`.
     ///
-    /// An existing object without managers gets none: its managers are recorded from the first apply on. One
+    /// An object without managers gets none: its managers are recorded from the first apply on. One
     /// that does not fit its schema keeps its managers.
-    pub fn update(&self, live: Option<&Value>, new: &Value, ownership: Ownership) -> Ownership {
-        if ownership.is_empty() && live.is_some() {
+    pub fn update(&self, live: &Value, new: &Value, ownership: Ownership) -> Ownership {
+        if ownership.is_empty() {
             return ownership;
         }
-        let none = empty_object();
-        let live = live.unwrap_or(&none);
+        self.replace(live, new, ownership)
+    }
+
+    pub(super) fn replace(&self, live: &Value, new: &Value, ownership: Ownership) -> Ownership {
         let Ok(compared) = self.updater().compare(live, new) else {
             return ownership;
         };
         if let Ownership::Relative(managers) = &ownership
-            && let Some(updated) = self.update_relative(&compared, managers)
+            && let Some(updated) = self.update_relative(&compared, managers, new)
         {
             return Ownership::Relative(updated);
         }
         let managers = ownership.list(self.schema, self.api_version, live);
         Ownership::Listed(cap(self.record(&compared, managers, self.manager)))
-    }
-
-    /// The managers after a write by one that owns everything where something changed, as nobody else does:
-    /// only its time changes. None if that is not so.
-    fn update_relative(
-        &self,
-        compared: &Comparison,
-        managers: &CompactManagers,
-    ) -> Option<CompactManagers> {
-        let strip = |fields: &FieldSet| fields.difference(&STRIPPED);
-        let (modified, added, removed) = (
-            strip(&compared.modified),
-            strip(&compared.added),
-            strip(&compared.removed),
-        );
-        let itself = self.identity(self.manager, Operation::Update);
-        let is_touched = |(manager, owned): (&Manager, &CompactOwned)| {
-            let fields = &owned.fields;
-            *manager != itself
-                && owned.api_version == self.api_version
-                && [&modified, &added, &removed]
-                    .iter()
-                    .any(|changed| fields.touches(changed))
-        };
-        if managers.0.iter().any(is_touched) {
-            return None;
-        }
-        let is_changed = !modified.is_empty() || !added.is_empty();
-        let Some(own) = managers.0.get(&itself) else {
-            return (!is_changed).then(|| managers.clone());
-        };
-        // One that only removes may be left with nothing, and is no manager then.
-        let is_left = is_changed || removed.is_empty();
-        let is_free = is_left
-            && own.fields.contains(&modified)
-            && own.fields.contains_freely(&added)
-            && own.fields.contains_freely(&removed);
-        if !is_free {
-            return None;
-        }
-        let mut updated = managers.clone();
-        if is_changed && let Some(own) = updated.0.get_mut(&itself) {
-            own.time = self.now.as_second();
-        }
-        Some(updated)
     }
 
     /// Gives the fields that changed to the manager of an update.
@@ -230,7 +189,7 @@ impl<S: Schema> FieldManager<'_, S> {
             .updater()
             .apply(live, config, managers, &manager, force)?;
         if let Some(owned) = merged.managers.0.get_mut(&manager) {
-            owned.fields = owned.fields.difference(&STRIPPED);
+            owned.fields = std::mem::take(&mut owned.fields).difference(&STRIPPED);
             if merged.object.is_some() {
                 owned.time = Some(self.now);
             }
@@ -249,7 +208,7 @@ impl<S: Schema> FieldManager<'_, S> {
         }
     }
 
-    fn identity(&self, name: &str, operation: Operation) -> Manager {
+    pub(super) fn identity(&self, name: &str, operation: Operation) -> Manager {
         Manager {
             name: if name.is_empty() { UNKNOWN } else { name }.to_owned(),
             operation,
@@ -267,7 +226,7 @@ fn empty_object() -> Value {
 }
 
 /// Fields that nobody owns.
-static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
+pub(super) static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of_names(&[
         &["apiVersion"],
         &["kind"],
@@ -291,65 +250,4 @@ pub(super) fn all_fields<S: Schema>(schema: S, object: &Value) -> FieldSet {
         .added
         .union(&compared.modified)
         .difference(&STRIPPED)
-}
-
-/// Merges the oldest managers of updates, so that there are not too many.
-fn cap(mut managers: Managers) -> Managers {
-    let is_update = |manager: &&Manager| manager.operation == Operation::Update;
-    let mut updates: Vec<Manager> = managers.0.keys().filter(is_update).cloned().collect();
-    if updates.len() <= UPDATE_MANAGERS_MAX {
-        return managers;
-    }
-    let seconds = |manager: &Manager| {
-        let time = managers.0.get(manager).and_then(|owned| owned.time);
-        time.map_or(0, Timestamp::as_second)
-    };
-    updates.sort_by_cached_key(|manager| (seconds(manager), manager.clone()));
-    let mut excess = updates.len() - UPDATE_MANAGERS_MAX;
-    let mut oldest: Vec<Manager> = Vec::new();
-    for manager in updates {
-        if excess == 0 {
-            break;
-        }
-        let is_first = oldest
-            .iter()
-            .all(|other| other.api_version != manager.api_version);
-        if is_first {
-            oldest.push(manager);
-            continue;
-        }
-        merge_into_bucket(&mut managers, &oldest, &manager);
-        excess -= 1;
-    }
-    managers
-}
-
-/// Merges a manager with the first of its version in `oldest`, under one name.
-fn merge_into_bucket(managers: &mut Managers, oldest: &[Manager], manager: &Manager) {
-    let bucket = Manager {
-        name: OLD_UPDATES.to_owned(),
-        operation: Operation::Update,
-        api_version: manager.api_version.clone(),
-        subresource: String::new(),
-    };
-    let first = oldest
-        .iter()
-        .find(|first| first.api_version == manager.api_version);
-    if !managers.0.contains_key(&bucket)
-        && let Some(owned) = first.and_then(|first| managers.0.remove(first))
-    {
-        managers.0.insert(bucket.clone(), owned);
-    }
-    let Some(newer) = managers.0.remove(manager) else {
-        return;
-    };
-    match managers.0.get_mut(&bucket) {
-        Some(owned) => {
-            owned.fields = owned.fields.union(&newer.fields);
-            owned.time = newer.time;
-        }
-        None => {
-            managers.0.insert(bucket, newer);
-        }
-    }
 }

@@ -1,7 +1,5 @@
 //! Sets of field paths.
 
-use std::cmp::Ordering;
-
 use super::path_element::PathElement;
 use super::schema::{Fields, Schema, Shape};
 
@@ -19,6 +17,13 @@ pub(super) struct Node {
     pub(super) element: PathElement,
     pub(super) is_member: bool,
     pub(super) below: FieldSet,
+}
+
+impl Node {
+    /// Whether it is a member or has members below.
+    fn is_any(&self) -> bool {
+        self.is_member || !self.below.is_empty()
+    }
 }
 
 impl FieldSet {
@@ -104,7 +109,7 @@ impl FieldSet {
             Ok(at) => {
                 let there = &mut self.nodes[at];
                 there.is_member |= node.is_member;
-                there.below = there.below.union(&node.below);
+                there.below = std::mem::take(&mut there.below).union(&node.below);
             }
         }
     }
@@ -135,13 +140,17 @@ impl FieldSet {
 
     /// The paths that are members of either.
     #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
+    pub fn union(self, other: &Self) -> Self {
+        if self.is_empty() {
+            return other.clone();
+        }
         self.zip(other, |pair| match pair {
-            Pair::Left(node) | Pair::Right(node) => Some(node.clone()),
+            Pair::Left(node) => Some(node),
+            Pair::Right(node) => Some(node.clone()),
             Pair::Both(a, b) => Some(Node {
-                element: a.element.clone(),
                 is_member: a.is_member || b.is_member,
                 below: a.below.union(&b.below),
+                element: a.element,
             }),
         })
     }
@@ -149,70 +158,78 @@ impl FieldSet {
     /// The paths that are members of both.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.zip(other, |pair| match pair {
-            Pair::Left(_) | Pair::Right(_) => None,
-            Pair::Both(a, b) => Some(Node {
+        let both = self.nodes.iter().filter_map(|a| {
+            let b = other.node(&a.element)?;
+            let node = Node {
                 element: a.element.clone(),
                 is_member: a.is_member && b.is_member,
                 below: a.below.intersection(&b.below),
-            }),
-        })
+            };
+            node.is_any().then_some(node)
+        });
+        Self {
+            nodes: both.collect(),
+        }
     }
 
     /// The paths that are not members of `other`.
     #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
+    pub fn difference(self, other: &Self) -> Self {
         self.zip(other, |pair| match pair {
-            Pair::Left(node) => Some(node.clone()),
+            Pair::Left(node) => Some(node),
             Pair::Right(_) => None,
             Pair::Both(a, b) => Some(Node {
-                element: a.element.clone(),
                 is_member: a.is_member && !b.is_member,
                 below: a.below.difference(&b.below),
+                element: a.element,
             }),
         })
     }
 
     /// The paths that are not members of `other` and not below one.
     #[must_use]
-    pub fn recursive_difference(&self, other: &Self) -> Self {
+    pub fn recursive_difference(self, other: &Self) -> Self {
         self.zip(other, |pair| match pair {
-            Pair::Left(node) => Some(node.clone()),
+            Pair::Left(node) => Some(node),
             Pair::Right(_) => None,
             Pair::Both(_, b) if b.is_member => None,
             Pair::Both(a, b) => Some(Node {
-                element: a.element.clone(),
                 is_member: a.is_member,
                 below: a.below.recursive_difference(&b.below),
+                element: a.element,
             }),
         })
     }
 
+    /// Whether all members are members of `other`.
+    pub fn is_subset_of(&self, other: &Self) -> bool {
+        self.nodes.iter().all(|a| {
+            other
+                .node(&a.element)
+                .is_some_and(|b| (b.is_member || !a.is_member) && a.below.is_subset_of(&b.below))
+        })
+    }
+
     /// Calls `combine` for every element of either set, in order.
-    fn zip(&self, other: &Self, mut combine: impl FnMut(Pair<'_>) -> Option<Node>) -> Self {
-        let mut nodes = Vec::new();
-        let mut push = |node: Option<Node>| {
-            nodes.extend(node.filter(|node| node.is_member || !node.below.is_empty()));
-        };
-        let (mut left, mut right) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
-        loop {
-            let pair = match (left.peek().copied(), right.peek().copied()) {
-                (None, None) => break,
-                (Some(a), None) => Pair::Left(a),
-                (None, Some(b)) => Pair::Right(b),
-                (Some(a), Some(b)) => match a.element.cmp(&b.element) {
-                    Ordering::Less => Pair::Left(a),
-                    Ordering::Greater => Pair::Right(b),
-                    Ordering::Equal => Pair::Both(a, b),
-                },
-            };
-            if !matches!(pair, Pair::Right(_)) {
-                left.next();
+    fn zip(self, other: &Self, mut combine: impl FnMut(Pair<'_>) -> Option<Node>) -> Self {
+        if other.is_empty() {
+            return self;
+        }
+        let mut nodes = Vec::with_capacity(self.nodes.len());
+        let mut push = |node: Option<Node>| nodes.extend(node.filter(Node::is_any));
+        let mut others = other.nodes.iter().peekable();
+        for node in self.nodes {
+            while let Some(other) = others.next_if(|other| other.element < node.element) {
+                push(combine(Pair::Right(other)));
             }
-            if !matches!(pair, Pair::Left(_)) {
-                right.next();
-            }
-            push(combine(pair));
+            let same = others.next_if(|other| other.element == node.element);
+            push(combine(match same {
+                Some(other) => Pair::Both(node, other),
+                None => Pair::Left(node),
+            }));
+        }
+        for other in others {
+            push(combine(Pair::Right(other)));
         }
         Self { nodes }
     }
@@ -254,11 +271,10 @@ impl FieldSet {
 }
 
 /// An element of two sets.
-#[derive(Clone, Copy)]
 enum Pair<'a> {
-    Left(&'a Node),
+    Left(Node),
     Right(&'a Node),
-    Both(&'a Node, &'a Node),
+    Both(Node, &'a Node),
 }
 
 /// Whether the element is a declared field of the schema, and the schema below it.

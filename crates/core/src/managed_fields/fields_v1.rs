@@ -51,7 +51,7 @@ impl FieldSet {
             if !std::mem::take(&mut is_first) {
                 out.push(',');
             }
-            push_string(out, &node.element.to_key());
+            write_key(out, &node.element);
             out.push_str(":{");
             let is_both = node.is_member && !node.below.is_empty();
             if is_both {
@@ -88,6 +88,20 @@ fn read(members: &Map<String, Value>) -> Result<(FieldSet, bool), FieldsError> {
     Ok((set, is_member))
 }
 
-fn push_string(out: &mut String, text: &str) {
-    out.push_str(&Value::from(text).to_string());
+fn write_key(out: &mut String, element: &PathElement) {
+    match element {
+        // Most are, and there are many.
+        PathElement::Field(name) if is_plain(name) => {
+            out.push_str("\"f:");
+            out.push_str(name);
+            out.push('"');
+        }
+        other => out.push_str(&Value::from(other.to_key()).to_string()),
+    }
+}
+
+/// Whether a text is the same in JSON.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    text.bytes().all(is_plain)
 }

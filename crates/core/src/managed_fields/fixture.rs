@@ -1,7 +1,7 @@
 //! A small schema for the tests: an object with every kind of list and map.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Applied, ApplyError, FieldManager, FieldSet, Fields, ListShape, Managers, Ownership, Scalar,
@@ -222,14 +222,31 @@ impl Store {
         let (live, listed) = (self.object.clone(), self.managers.clone());
         let stored = self.stored.clone();
         let (updated, listed) = self.write(manager, subresource, |fields| {
-            let listed = fields.update(live.as_ref(), &new, Ownership::Listed(listed));
-            (fields.update(live.as_ref(), &new, stored), listed)
+            let listed = Ownership::Listed(listed);
+            match &live {
+                Some(live) => (
+                    fields.update(live, &new, stored),
+                    fields.update(live, &new, listed),
+                ),
+                None => (
+                    fields.create(&new, Managers::default()),
+                    fields.replace(&json!({}), &new, listed),
+                ),
+            }
         });
         self.object = Some(new);
         self.store(updated);
         // The stored form is as good as the list.
         let object = self.object.as_ref().unwrap();
         assert_eq!(self.managers, listed.list(&OBJECT, "v1", object));
+    }
+
+    /// A change that nobody owns, such as the binding of a pod.
+    pub(super) fn change(&mut self, new: Value) {
+        let old = self.object.replace(new);
+        let (old, new) = (old.unwrap(), self.object.as_ref().unwrap());
+        let before = self.stored.clone();
+        self.store(before.after_unowned_change(&OBJECT, "v1", &old, new));
     }
 
     /// Stores managers in their stored form, through text, and reads them again.

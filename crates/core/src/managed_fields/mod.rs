@@ -17,6 +17,7 @@
 //!
 //! It knows neither kinds nor defaults: callers pass the schema, and default what an apply returns.
 
+mod cap;
 mod compact;
 mod conflict;
 mod entry;
@@ -27,6 +28,7 @@ mod go;
 mod last_applied;
 mod ownership;
 mod path_element;
+mod relative;
 mod schema;
 mod typed;
 mod updater;

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::compact::CompactManagers;
 use super::entry::{EntryError, Managers};
-use super::field_manager::all_fields;
+use super::field_manager::{STRIPPED, all_fields};
 use super::schema::Schema;
+use super::typed::compare;
 
 /// The managers of an object.
 #[derive(Clone, Debug)]
@@ -41,6 +42,27 @@ impl Ownership {
             Self::Listed(managers) => managers.clone(),
             Self::Relative(managers) if managers.is_empty() => Managers::default(),
             Self::Relative(managers) => managers.expand(&all_fields(schema, object), api_version),
+        }
+    }
+
+    /// The managers after a write that nobody owns, which replaced `old` with `new`: they have the same fields as before.
+    #[must_use]
+    pub fn after_unowned_change<S: Schema>(
+        self,
+        schema: S,
+        api_version: &str,
+        old: &Value,
+        new: &Value,
+    ) -> Self {
+        let Self::Relative(mut managers) = self else {
+            return self;
+        };
+        match compare(schema, old, new) {
+            Ok(compared) if compared.removed.is_empty() => {
+                managers.exclude(&compared.added.difference(&STRIPPED), api_version);
+                Self::Relative(managers)
+            }
+            _ => Self::Listed(Self::Relative(managers).list(schema, api_version, old)),
         }
     }
 

@@ -4,7 +4,7 @@ use kennel_test_support::with_seeds;
 use serde_json::{Map, Value, json};
 
 use super::fixture::{OBJECT, Store};
-use super::{FieldSet, Managers, compare};
+use super::{FieldSet, Managers, compare, merge};
 
 const HISTORIES: usize = 60;
 const WRITES: usize = 25;
@@ -80,15 +80,25 @@ impl Random {
         object
     }
 
-    /// A random history of applies and updates.
+    /// An update of the status of an object that exists.
+    fn update_status(&mut self, store: &mut Store, manager: &str) {
+        if let Some(mut object) = store.object.clone() {
+            object["status"] = self.members(&["m", "n"], Self::text);
+            store.update_part(manager, "status", object);
+        }
+    }
+
+    /// A random history of applies, updates, and changes that nobody owns.
     fn history(&mut self) -> Store {
         let mut store = Store::default();
         for _ in 0..self.0.usize(1..WRITES) {
             let manager = self.pick(&["p", "q", "r"]);
             let object = self.object();
-            match self.0.u8(..4) {
-                0 => store.update(manager, object),
-                1 => store.force(manager, &object),
+            match self.0.u8(..8) {
+                0 | 1 => store.update(manager, object),
+                2 => self.update_status(&mut store, manager),
+                3 if store.object.is_some() => store.change(object),
+                4 | 5 => store.force(manager, &object),
                 _ => drop(store.apply(manager, &object)),
             }
         }
@@ -173,6 +183,28 @@ fn an_update_loses_no_owner() {
             let stripped = FieldSet::of_names(&[&["apiVersion"], &["kind"], &["metadata", "name"]]);
             let unowned = new.difference(&owned_after).difference(&stripped);
             assert!(unowned.is_empty(), "{}", unowned.to_fields_v1());
+        });
+    });
+}
+
+#[test]
+fn a_change_that_nobody_owns_leaves_owners_alone() {
+    with_seeds([1, 2, 3], |seed| {
+        random(seed, |random| {
+            let mut store = random.history();
+            let Some(old) = store.object.clone() else {
+                return;
+            };
+            let before = store.managers.clone();
+            let other = random.object();
+            // Mostly such changes only add.
+            let new = if random.chance() {
+                merge(&OBJECT, Some(&old), Some(&other)).unwrap().unwrap()
+            } else {
+                other
+            };
+            store.change(new.clone());
+            assert_eq!(store.managers, before, "{old} {new}");
         });
     });
 }

@@ -81,7 +81,7 @@ impl<S: Schema> Updater<'_, S> {
             manager,
             fields.recursive_difference(self.ignored),
         );
-        let pruned = self.prune(merged, &managers, last.as_ref());
+        let pruned = self.prune(merged, &managers, manager, last.as_ref());
         let pruned = pruned.map_err(types("failed to prune fields"))?;
         let compared = self.compare(live, &pruned);
         let compared = compared.map_err(types("failed to compare objects"))?;
@@ -114,7 +114,7 @@ impl<S: Schema> Updater<'_, S> {
         manager: &Manager,
         compared: &Comparison,
     ) -> BTreeMap<Manager, FieldSet> {
-        let changed = compared.modified.union(&compared.added);
+        let changed = compared.modified.clone().union(&compared.added);
         if changed.is_empty() {
             return BTreeMap::new();
         }
@@ -147,11 +147,9 @@ impl<S: Schema> Updater<'_, S> {
                 continue;
             }
             if let Some(fields) = taken.get(other) {
-                owned.fields = owned.fields.difference(fields);
+                owned.fields = std::mem::take(&mut owned.fields).difference(fields);
             }
-            if !removed.is_empty() {
-                owned.fields = owned.fields.difference(removed);
-            }
+            owned.fields = std::mem::take(&mut owned.fields).difference(removed);
         }
         managers
             .0
@@ -163,12 +161,14 @@ impl<S: Schema> Updater<'_, S> {
         &self,
         merged: Value,
         managers: &Managers,
+        manager: &Manager,
         last: Option<&Owned>,
     ) -> Result<Value, TypeErrors> {
         let Some(last) = last.filter(|last| !last.fields.is_empty()) else {
             return Ok(merged);
         };
-        if last.api_version != self.api_version {
+        let is_kept = |now: &Owned| last.fields.is_subset_of(&now.fields);
+        if last.api_version != self.api_version || managers.0.get(manager).is_some_and(is_kept) {
             return Ok(merged);
         }
         let named = |fields: &FieldSet| fields.with_named_parents(Some(self.schema));
@@ -178,7 +178,11 @@ impl<S: Schema> Updater<'_, S> {
         let owned = self.owned_by_anyone(managers);
         // Whatever somebody owns comes back,
         let kept = named(&field_set_of(self.schema, &pruned)?).union(&named(&owned));
-        let pruned = remove(self.schema, &merged, &merged_fields.difference(&kept));
+        let pruned = remove(
+            self.schema,
+            &merged,
+            &merged_fields.clone().difference(&kept),
+        );
         // and so does what the manager did not own: below a removed parent there may be such fields.
         let kept = named(&field_set_of(self.schema, &pruned)?);
         let gone = merged_fields.difference(&kept).intersection(&last);

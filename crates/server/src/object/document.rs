@@ -185,11 +185,11 @@ fn managers(row: &Resource, ownership: &Ownership, tree: &Value) -> Managers {
 }
 
 /// `metadata.managedFields` of stored bytes, as clients see them.
-pub(super) fn managed_fields(row: &Resource, bytes: &[u8]) -> Option<String> {
-    let (tree, ownership) = read(bytes).ok()?;
+pub(super) fn managed_fields(row: &Resource, bytes: &[u8]) -> Box<str> {
     let mut text = String::new();
+    let (tree, ownership) = read(bytes).unwrap_or_default();
     managers(row, &ownership, &tree).write(&mut text);
-    Some(text)
+    text.into()
 }
 
 fn put_members(

@@ -1,5 +1,7 @@
 //! The head of an object: the fields that lists, watches and selectors need, kept parsed.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use super::document::MANAGED_FIELDS;
@@ -23,6 +25,8 @@ pub struct Head {
     pub splice: u32,
     /// How many bytes from there on are the managers' stored form.
     pub managed: u32,
+    /// `metadata.managedFields` as clients see it, once one has seen it.
+    pub shown_managed_fields: OnceLock<Box<str>>,
 }
 
 impl Head {
@@ -41,6 +45,7 @@ impl Head {
             fields: fields.collect(),
             splice,
             managed,
+            shown_managed_fields: OnceLock::new(),
         }
     }
 
@@ -76,6 +81,7 @@ impl Head {
             labels: labels(&found[3]),
             splice: splice_point(bytes),
             managed: managed_bytes(bytes, splice_point(bytes)),
+            shown_managed_fields: OnceLock::new(),
         })
     }
 

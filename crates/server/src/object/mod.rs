@@ -131,10 +131,9 @@ impl Encoded<'_> {
             out.put_slice(revision.to_string().as_bytes());
             out.put_slice(b"\",");
         }
-        if managed > 0
-            && managed_fields == ManagedFields::Shown
-            && let Some(entries) = document::managed_fields(self.row, self.bytes)
-        {
+        if managed > 0 && managed_fields == ManagedFields::Shown {
+            let shown = &self.head.shown_managed_fields;
+            let entries = shown.get_or_init(|| document::managed_fields(self.row, self.bytes));
             out.put_slice(document::MANAGED_FIELDS);
             out.put_slice(entries.as_bytes());
             out.put_slice(b",");

@@ -95,6 +95,7 @@ pub(super) async fn insert(
         Some(managers) => Ownership::Listed(managers),
         None => managed_fields::of_create(row, author.manager, tree)?,
     };
+    let requested = document.tree.clone();
     let tree = &mut document.tree;
     row.strategy.prepare_create(tree);
     let _lock = admit::lock(api, row).await;
@@ -108,6 +109,9 @@ pub(super) async fn insert(
     validate(row, tree)?;
     row.admission.allocate(write, tree, None)?;
     warnings.extend(row.strategy.warnings(tree, None));
+    let ownership = std::mem::take(&mut document.ownership);
+    document.ownership =
+        managed_fields::after_own_change(row, ownership, &requested, &document.tree)?;
     if dry_run {
         return dry_run_result(api, row, namespace, document);
     }

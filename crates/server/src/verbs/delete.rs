@@ -1,14 +1,13 @@
 //! Delete: preconditions, grace periods, finalizers, and the removal of an object.
 
 use futures_util::stream::{self, StreamExt as _};
-use kennel_core::managed_fields::Ownership;
 use kennel_store::Durability;
 use serde_json::{Value, json};
 
 use super::call::Call;
 use super::options::{DeleteOptions, Propagation};
 use super::update::{commit, may_be_removed};
-use super::{At, meta, read};
+use super::{At, managed_fields, meta, read};
 use crate::admit;
 use crate::api::Api;
 use crate::kinds::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
@@ -100,9 +99,10 @@ pub(super) async fn delete_object(
         let old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
         check_preconditions(&at, options, &old.tree)?;
         let mut new = old.clone();
-        // Nobody owns what marks a deletion.
-        new.ownership = Ownership::Listed(old.managers(registry::stored_row(at.row)));
         mark(at.row, &mut new.tree, options);
+        let stored_row = registry::stored_row(at.row);
+        new.ownership =
+            managed_fields::after_own_change(stored_row, new.ownership, &old.tree, &new.tree)?;
         if let Some(deleted) = commit_deletion(api, at, options, &stored, new).await? {
             return Ok(deleted);
         }

@@ -27,10 +27,30 @@ pub(crate) struct Author<'a> {
 pub(super) fn of_create(row: &Resource, manager: &str, tree: &mut Value) -> Result<Ownership> {
     let requested = take(tree);
     let managers = usable(row, tree, &requested)?.unwrap_or_default();
-    let ownership = Ownership::Listed(managers);
-    write(row, Part::Main, manager, |fields| {
-        fields.update(None, tree, ownership)
+    let ownership = write(row, Part::Main, manager, |fields| {
+        fields.create(tree, managers)
+    })?;
+    // The stored form of managers is relative to the stored version of the object.
+    Ok(match row.conversion {
+        Some(_) => Ownership::Listed(list(row, &ownership, tree)?),
+        None => ownership,
     })
+}
+
+/// The managers of a document that the server itself changed: nobody owns what it added to `before`.
+pub(super) fn after_own_change(
+    row: &Resource,
+    ownership: Ownership,
+    before: &Value,
+    after: &Value,
+) -> Result<Ownership> {
+    let schema = Structure::Object(decode::type_of(row)?);
+    Ok(ownership.after_unowned_change(schema, &row.api_version(), before, after))
+}
+
+fn list(row: &Resource, ownership: &Ownership, tree: &Value) -> Result<Managers> {
+    let schema = Structure::Object(decode::type_of(row)?);
+    Ok(ownership.list(schema, &row.api_version(), tree))
 }
 
 /// The managers after an update of one part. `requested` is `metadata.managedFields` of the request.
@@ -41,6 +61,10 @@ pub(super) fn of_update(
     requested: &Value,
     (new, old): (&Document, &Document),
 ) -> Result<Ownership> {
+    if part == Part::Binding {
+        // As upstream: nobody owns the node of a pod that was bound.
+        return after_own_change(row, old.ownership.clone(), &old.tree, &new.tree);
+    }
     let by_hand = match part {
         Part::Main if Managers::is_reset(requested) => Some(Managers::default()),
         Part::Main => usable(row, &new.tree, requested)?,
@@ -53,7 +77,7 @@ pub(super) fn of_update(
         None => old.ownership.clone(),
     };
     write(row, part, manager, |fields| {
-        fields.update(Some(&old.tree), &new.tree, ownership)
+        fields.update(&old.tree, &new.tree, ownership)
     })
 }
 
@@ -95,6 +119,11 @@ pub(super) fn take(tree: &mut Value) -> Value {
 
 /// Whether two versions of an object differ at most in the times at which managers wrote: such a write would
 /// only make watchers work.
-pub(super) fn same_but_times(new: &Document, old: &Document) -> bool {
-    new.tree == old.tree && new.ownership.same_but_times(&old.ownership)
+pub(super) fn same_but_times(row: &Resource, new: &Document, old: &Document) -> bool {
+    // The stored form of the same managers may differ.
+    let is_same = || {
+        let (new, old) = (new.managers(row), old.managers(row));
+        new.same_but_times(&old)
+    };
+    new.tree == old.tree && (new.ownership.same_but_times(&old.ownership) || is_same())
 }

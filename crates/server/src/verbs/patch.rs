@@ -140,6 +140,9 @@ impl Format {
             }
         };
         done.map_err(|error| match error {
+            PatchError::Rejected(_) if matches!(self, Self::Json(_)) => {
+                ApiError::json_patch_rejected()
+            }
             PatchError::Malformed(why) => ApiError::bad_request(why),
             PatchError::Rejected(why) => ApiError::unprocessable(why),
             PatchError::TooLarge(why) => ApiError::too_large_because(why),

@@ -242,7 +242,7 @@ async fn write(
     if row.conversion.is_none() {
         document.settle_ownership(row);
     }
-    let is_same = managed_fields::same_but_times(&document, &old);
+    let is_same = managed_fields::same_but_times(row, &document, &old);
     row.convert_to_stored(&mut document.tree);
     let encoded = document.encode(registry::stored_row(row));
     let (value, head) = encoded.map_err(ApiError::internal)?;

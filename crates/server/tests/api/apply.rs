@@ -375,4 +375,35 @@ async fn a_bound_pod_keeps_its_managers() {
     let bound = server.get(&format!("{PODS}/p")).await.ok();
     assert_eq!(bound["spec"]["nodeName"], "n");
     assert_eq!(names(&bound), ["creator Update"]);
+    let (_, fields) = managers(&bound).remove(0);
+    let spec = &fields["f:spec"];
+    assert!(spec.get("f:containers").is_some(), "{fields}");
+    // Nobody owns what binding and admission add.
+    for field in ["f:nodeName", "f:serviceAccountName", "f:priority"] {
+        assert!(spec.get(field).is_none(), "{field} in {fields}");
+    }
+    let status = json!({"status": {"phase": "Running", "podIPs": [{"ip": "10.0.0.1"}]}});
+    let path = format!("{PODS}/p/status?fieldManager=kubelet");
+    server.patch(MERGE, &path, &status).await.ok();
+    let deleted = server.delete(&format!("{PODS}/p")).await.ok();
+    assert!(deleted["metadata"].get("deletionTimestamp").is_some());
+    let entries = managers(&server.get(&format!("{PODS}/p")).await.ok());
+    assert_eq!(entries[0], ("creator Update".to_owned(), fields));
+    assert_eq!(entries[1].0, "kubelet Update status");
+    assert!(entries[1].1["f:status"].get("f:phase").is_some());
+    assert!(entries[1].1.get("f:metadata").is_none(), "{entries:?}");
+}
+
+#[tokio::test]
+async fn clients_may_leave_managed_fields_out() {
+    let server = TestServer::new().await;
+    server.map("a", &json!({"k": "1"})).await;
+    for path in [format!("{MAPS}/a"), MAPS.to_owned()] {
+        let mut get = request(Method::GET, &path, None);
+        assert!(server.send(get).await.text().contains("managedFields"));
+        get = request(Method::GET, &path, None);
+        let omit = "omit".parse().unwrap();
+        get.headers_mut().insert("kennel-managed-fields", omit);
+        assert!(!server.send(get).await.text().contains("managedFields"));
+    }
 }

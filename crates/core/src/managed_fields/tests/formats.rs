@@ -169,7 +169,7 @@ fn managers_are_stored_relative_to_their_object() {
     relative.write(&mut text);
     assert_eq!(
         text,
-        r#"[["creator",0,"v1","",5,{"f:metadata":3,"f:spec":{"*":1,"f:args":0}}],["kubelet",0,"v1","status",7,{"f:status":3}]]"#
+        r#"[["creator",0,"v1","",5,{"f:metadata":5,"f:spec":{"*":1,"f:args":0}}],["kubelet",0,"v1","status",7,{"f:status":5}]]"#
     );
     let stored = Ownership::from_stored(&serde_json::from_str(&text).unwrap()).unwrap();
     assert_eq!(stored.list(&OBJECT, "v1", &object), managers);

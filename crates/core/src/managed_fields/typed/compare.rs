@@ -1,5 +1,6 @@
 //! The fields in which two values differ.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -34,10 +35,15 @@ impl Comparison {
 
     fn add_below(&mut self, element: &PathElement, found: Found) {
         let Found { is, below } = found;
-        self.removed.add(element.clone(), is.removed, below.removed);
-        self.modified
-            .add(element.clone(), is.modified, below.modified);
-        self.added.add(element.clone(), is.added, below.added);
+        for (set, is_member, below) in [
+            (&mut self.removed, is.removed, below.removed),
+            (&mut self.modified, is.modified, below.modified),
+            (&mut self.added, is.added, below.added),
+        ] {
+            if is_member || !below.is_empty() {
+                set.add(element.clone(), is_member, below);
+            }
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -152,36 +158,79 @@ fn of_members<S: Schema>(
     new: Option<&Members>,
 ) -> Result<Comparison, TypeErrors> {
     let mut comparison = Comparison::default();
-    let by_value: Vec<&str> = schema.value_members().collect();
-    let named = [old, new].into_iter().flatten().flat_map(Map::keys);
-    let mut names: Vec<&str> = named
-        .map(String::as_str)
-        .chain(by_value.iter().copied())
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
+    let mut member = |name: &str, old: Option<&Value>, new: Option<&Value>| {
         let Some(member) = member_of(schema, name) else {
-            continue;
+            return Ok(());
         };
-        let absent = by_value.contains(&name).then(|| absent(member));
-        let (old, new) = (value_of(old, name, absent), value_of(new, name, absent));
         let element = PathElement::field(name);
         let found = walk(member, old, new).map_err(|below| TypeErrors::below(&element, below))?;
         if !found.is_none() {
             comparison.add_below(&element, found);
         }
+        Ok(())
+    };
+    let absent_from = |members: Option<&Members>, name: &str| {
+        let is_by_value = members.is_some() && schema.value_members().any(|other| other == name);
+        if is_by_value {
+            member_of(schema, name).map(absent)
+        } else {
+            None
+        }
+    };
+    for (name, old_value, new_value) in joined(old, new) {
+        match (old_value, new_value) {
+            // Most members are the same.
+            (Some(old), Some(new)) if old == new => {}
+            (Some(_), Some(_)) => member(name, old_value, new_value)?,
+            (None, _) => member(name, absent_from(old, name), new_value)?,
+            (_, None) => member(name, old_value, absent_from(new, name))?,
+        }
+    }
+    // Members that are there although they are absent come and go with the object.
+    let (Some(only), is_new) = (match (old, new) {
+        (None, only) => (only, true),
+        (only, None) => (only, false),
+        _ => (None, false),
+    }) else {
+        return Ok(comparison);
+    };
+    for name in schema
+        .value_members()
+        .filter(|name| !only.contains_key(*name))
+    {
+        let value = member_of(schema, name).map(absent);
+        if is_new {
+            member(name, None, value)?;
+        } else {
+            member(name, value, None)?;
+        }
     }
     Ok(comparison)
 }
 
-/// A member of an object, or what an absent one counts as.
-fn value_of<'a>(
-    members: Option<&'a Members>,
-    name: &str,
-    absent: Option<&'static Value>,
-) -> Option<&'a Value> {
-    members?.get(name).or(absent)
+/// The members of two objects by name, in order.
+fn joined<'a>(
+    old: Option<&'a Members>,
+    new: Option<&'a Members>,
+) -> impl Iterator<Item = (&'a str, Option<&'a Value>, Option<&'a Value>)> {
+    let mut old = old.into_iter().flatten().peekable();
+    let mut new = new.into_iter().flatten().peekable();
+    std::iter::from_fn(move || {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+        };
+        let old = if order.is_le() { old.next() } else { None };
+        let new = if order.is_ge() { new.next() } else { None };
+        let (name, _) = old.or(new)?;
+        Some((
+            name.as_str(),
+            old.map(|(_, value)| value),
+            new.map(|(_, value)| value),
+        ))
+    })
 }
 
 /// What an absent member counts as that is there nevertheless.

@@ -76,8 +76,7 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
             document,
             expected: None,
             warnings: Vec::new(),
-            // As upstream: nobody owns the node of a pod that was bound.
-            managers: Some(old.managers(at.row)),
+            managers: None,
         })
     })
     .await?;
