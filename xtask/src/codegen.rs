@@ -132,11 +132,17 @@ fn describe(field: &Value, within: u64) -> Result<String> {
         ("required", ".required()"),
         ("pointer", ".pointer()"),
         ("keep_empty", ".keep_empty()"),
-        ("map_type", ".atomic()"),
+        ("by_value", ".by_value()"),
     ] {
         if field.get(fact).is_some() {
             out.push_str(call);
         }
+    }
+    match field["map_type"].as_str() {
+        None => {}
+        Some("atomic") => out.push_str(".atomic()"),
+        Some("granular") => out.push_str(".granular()"),
+        Some(other) => bail!("unknown map type {other}"),
     }
     if let Some(list_type) = field["list_type"].as_str() {
         let list_type = match list_type {

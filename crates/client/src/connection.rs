@@ -44,6 +44,7 @@ pub enum ConnectionError {
 /// it may have been executed.
 pub fn client(mut config: Config, origin: Origin) -> Result<Client, kube::Error> {
     config.default_retry = false;
+    config.headers.extend(crate::headers());
     let url = config.cluster_url.to_string();
     let server = url.trim_end_matches('/').to_owned();
     let layer = MapErrLayer::new(move |error: BoxError| explain(&server, origin, error));

@@ -18,6 +18,7 @@ pub mod events;
 pub mod feed;
 pub mod fence;
 pub mod fetch;
+mod headers;
 pub mod informer;
 pub mod lease;
 pub mod metrics;
@@ -26,6 +27,8 @@ pub mod pulse;
 pub mod rate;
 pub mod work;
 pub mod write;
+
+pub use headers::headers;
 
 /// Why a client ended before it was stopped.
 #[derive(Debug, thiserror::Error)]

@@ -22,6 +22,8 @@
 //!
 //!   certificate request ─▶ certificates ─▶ approve, sign, deny
 //!
+//!   live object, applied configuration ─▶ managed_fields ─▶ merged object, owners, conflicts
+//!
 //!   metrics ─▶ metric ─▶ the text of /metrics
 //!
 //!   snapshot of one DaemonSet ─▶ why ─▶ causes and remedies per node
@@ -38,11 +40,13 @@ pub mod disruption;
 pub mod duration;
 pub mod endpoints;
 pub mod garbage;
+pub mod go;
 pub mod health;
 mod ids;
 pub mod int_or_percent;
 pub mod lifecycle;
 pub mod limit_range;
+pub mod managed_fields;
 pub mod metric;
 pub mod names;
 pub mod natural;

@@ -4,8 +4,8 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
-use crate::object::{self, Document, Stored};
-use crate::registry::Resource;
+use crate::object::{self, Document, Encoded, ManagedFields, Stored};
+use crate::registry::{self, Resource};
 use crate::request::accept::Form;
 use crate::status::{ApiError, Result};
 use crate::table::{self, Header, IncludeObject};
@@ -16,16 +16,23 @@ pub struct Presenter {
     row: &'static Resource,
     form: Form,
     include: IncludeObject,
+    managed_fields: ManagedFields,
     /// A table watch sends the columns once.
     columns_sent: bool,
 }
 
 impl Presenter {
-    pub fn new(row: &'static Resource, form: Form, include: IncludeObject) -> Self {
+    pub fn new(
+        row: &'static Resource,
+        form: Form,
+        include: IncludeObject,
+        managed_fields: ManagedFields,
+    ) -> Self {
         Self {
             row,
             form,
             include,
+            managed_fields,
             columns_sent: false,
         }
     }
@@ -47,11 +54,12 @@ impl Presenter {
     /// One object.
     pub fn one(&self, stored: &Stored, revision: u64) -> Result<Bytes> {
         if self.is_verbatim() {
-            return Ok(object::bytes(stored, revision));
+            let (row, managed_fields) = (self.row, self.managed_fields);
+            return Ok(object::bytes(row, stored, revision, managed_fields));
         }
         if self.form == Form::Metadata {
             let mut out = BytesMut::new();
-            table::put_partial_metadata(&mut out, stored, revision).map_err(ApiError::internal)?;
+            self.put_metadata(&mut out, stored, revision)?;
             return Ok(out.freeze());
         }
         Ok(self.tree(self.viewed(stored, revision)?))
@@ -60,9 +68,57 @@ impl Presenter {
     /// One object that is not stored, or no longer, in the row's own version.
     pub fn document(&self, document: Document) -> Result<Bytes> {
         match self.form {
-            Form::Object => unstored(self.row, &document),
-            _ => Ok(self.tree(document.tree)),
+            Form::Object => self.unstored(&document),
+            _ => Ok(self.tree(document.into_shown(self.row, self.in_trees()))),
         }
+    }
+
+    /// A document as bytes, raw parts included, with whatever resourceVersion it has.
+    fn unstored(&self, document: &Document) -> Result<Bytes> {
+        let (bytes, head) = document.encode(self.row).map_err(ApiError::internal)?;
+        let version = document.tree["metadata"]["resourceVersion"].as_str();
+        let object = Encoded {
+            row: self.row,
+            bytes: &bytes,
+            head: &head,
+        };
+        let mut out = BytesMut::new();
+        let revision = version.and_then(|version| version.parse().ok());
+        object.put(&mut out, revision, self.managed_fields);
+        Ok(out.freeze())
+    }
+
+    fn put_metadata(&self, out: &mut BytesMut, stored: &Stored, revision: u64) -> Result<()> {
+        let row = registry::stored_row(self.row);
+        let put = table::put_partial_metadata(out, row, stored, revision, self.managed_fields);
+        put.map_err(ApiError::internal)
+    }
+
+    /// Tables are for people, who do not read managed fields in them.
+    fn in_trees(&self) -> ManagedFields {
+        match self.form {
+            Form::Table(_) => ManagedFields::Omitted,
+            _ => self.managed_fields,
+        }
+    }
+
+    /// The resource whose objects it encodes.
+    pub fn row(&self) -> &'static Resource {
+        self.row
+    }
+
+    /// Whether it shows managed fields.
+    pub fn managed_fields(&self) -> ManagedFields {
+        self.managed_fields
+    }
+
+    /// A list's items as pieces of its body.
+    pub fn pieces(
+        &self,
+        head: Bytes,
+        items: Vec<Stored>,
+    ) -> impl Iterator<Item = Bytes> + Send + use<> {
+        list_pieces(self.row, head, items, self.managed_fields)
     }
 
     fn tree(&self, mut tree: Value) -> Bytes {
@@ -112,7 +168,8 @@ impl Presenter {
             return Ok(ListBody::Pieces(head.into(), items));
         }
         if self.form == Form::Metadata {
-            let list = table::partial_metadata_list(&metadata, &items);
+            let row = registry::stored_row(self.row);
+            let list = table::partial_metadata_list(&metadata, row, &items, self.managed_fields);
             return Ok(ListBody::Whole(list.map_err(ApiError::internal)?));
         }
         let mut trees = Vec::with_capacity(items.len());
@@ -141,7 +198,7 @@ impl Presenter {
     /// The object as a tree, in the row's own version.
     fn viewed(&self, stored: &Stored, revision: u64) -> Result<Value> {
         let document = Document::from_stored(self.row, stored).map_err(ApiError::internal)?;
-        let mut tree = document.tree;
+        let mut tree = document.into_shown(self.row, self.in_trees());
         tree["metadata"]["resourceVersion"] = revision.to_string().into();
         self.row.convert_from_stored(&mut tree);
         Ok(tree)
@@ -159,7 +216,12 @@ pub enum ListBody {
 const PIECE_BYTES: usize = 128 * 1024;
 
 /// The pieces of a list of stored objects.
-pub fn list_pieces(head: Bytes, items: Vec<Stored>) -> impl Iterator<Item = Bytes> + Send {
+fn list_pieces(
+    row: &'static Resource,
+    head: Bytes,
+    items: Vec<Stored>,
+    managed_fields: ManagedFields,
+) -> impl Iterator<Item = Bytes> + Send {
     let mut items = items.into_iter().enumerate();
     let mut head = Some(head);
     std::iter::from_fn(move || {
@@ -174,7 +236,7 @@ pub fn list_pieces(head: Bytes, items: Vec<Stored>) -> impl Iterator<Item = Byte
             if index > 0 {
                 out.extend_from_slice(b",");
             }
-            object::put(&mut out, &stored, stored.modified);
+            object::put(&mut out, row, &stored, stored.modified, managed_fields);
             if out.len() >= PIECE_BYTES {
                 break;
             }
@@ -184,18 +246,4 @@ pub fn list_pieces(head: Bytes, items: Vec<Stored>) -> impl Iterator<Item = Byte
         }
         Some(out.freeze())
     })
-}
-
-/// A document as bytes, raw parts included, with whatever resourceVersion it has.
-fn unstored(row: &Resource, document: &Document) -> Result<Bytes> {
-    let (bytes, head) = document.encode(row).map_err(ApiError::internal)?;
-    let version = document.tree["metadata"]["resourceVersion"].as_str();
-    match version.and_then(|v| v.parse().ok()) {
-        Some(revision) => {
-            let mut out = BytesMut::new();
-            object::splice(&mut out, &bytes, head.splice, revision);
-            Ok(out.freeze())
-        }
-        None => Ok(bytes),
-    }
 }

@@ -210,6 +210,12 @@ impl ApiError {
         Self::new(422, Reason::Invalid, message)
     }
 
+    /// 422: a JSON patch that does not apply. Upstream does not say why.
+    pub fn json_patch_rejected() -> Self {
+        Self::unprocessable("the server rejected our request due to an error in our request")
+            .with_details(json!({}))
+    }
+
     /// 429.
     pub fn too_many_requests(seconds: u32) -> Self {
         let message =
@@ -296,6 +302,15 @@ impl ApiError {
     pub(crate) fn with_audit(mut self, audit: Annotations) -> Self {
         self.audit = audit;
         self
+    }
+
+    /// 409: other managers own fields that an apply changes. Each cause is a message and a field.
+    pub fn apply_conflict(message: String, causes: impl Iterator<Item = (String, String)>) -> Self {
+        let causes = causes.map(|(message, field)| {
+            json!({"reason": "FieldManagerConflict", "message": message, "field": field})
+        });
+        let details = json!({"causes": causes.collect::<Vec<_>>()});
+        Self::new(409, Reason::Conflict, message).with_details(details)
     }
 
     /// Adds one cause to the details.

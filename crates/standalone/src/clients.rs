@@ -20,7 +20,8 @@ fn client(api: &Arc<Api>, user: User) -> kube::Client {
 
 fn counted(api: &Arc<Api>, user: User, count: Arc<RequestCount>) -> kube::Client {
     let api = Arc::clone(api);
-    let service = tower::service_fn(move |request: Request<Body>| {
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        request.headers_mut().extend(kennel_client::headers());
         let (api, user, count) = (Arc::clone(&api), user.clone(), Arc::clone(&count));
         async move {
             let response: Response<body::Body> = server_http::answer(&api, request, user).await;

@@ -9,6 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+/// The header that says whether a client wants `metadata.managedFields`. Other servers than Kennel ignore it.
+pub const MANAGED_FIELDS_HEADER: &str = "kennel-managed-fields";
+
+/// The value of [`MANAGED_FIELDS_HEADER`] of a client that does not.
+pub const OMIT_MANAGED_FIELDS: &str = "omit";
+
 /// Decodes `null` like an absent field.
 pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where

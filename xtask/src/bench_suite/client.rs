@@ -13,6 +13,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use kennel_types::meta::{MANAGED_FIELDS_HEADER, OMIT_MANAGED_FIELDS};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -88,7 +89,10 @@ impl Target {
             // The pending request reports the error.
             let _result = connection.await;
         });
-        Ok(Http1 { sender })
+        Ok(Http1 {
+            sender,
+            managed_fields: None,
+        })
     }
 
     pub(super) async fn http2(&self) -> Result<Http2> {
@@ -111,9 +115,20 @@ impl Target {
 /// An HTTP/1.1 connection, for one request at a time.
 pub(super) struct Http1 {
     sender: http1::SendRequest<Full<Bytes>>,
+    /// The header that says whether to leave managed fields out.
+    managed_fields: Option<&'static str>,
 }
 
 impl Http1 {
+    /// The same, but responses have no managed fields.
+    pub(super) fn omitting_managed_fields(self) -> Self {
+        let managed_fields = Some(OMIT_MANAGED_FIELDS);
+        Self {
+            managed_fields,
+            ..self
+        }
+    }
+
     /// Sends a request; the body of the response is not read yet.
     pub(super) async fn send(
         &mut self,
@@ -132,22 +147,28 @@ impl Http1 {
         body: Bytes,
     ) -> Result<Response<Incoming>> {
         self.sender.ready().await?;
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header(header::HOST, "kennel")
             .header(header::USER_AGENT, "kennel-bench/1")
-            .header(header::CONTENT_TYPE, content_type)
-            .body(Full::new(body))?;
+            .header(header::CONTENT_TYPE, content_type);
+        if let Some(managed_fields) = self.managed_fields {
+            request = request.header(MANAGED_FIELDS_HEADER, managed_fields);
+        }
+        let request = request.body(Full::new(body))?;
         Ok(self.sender.send_request(request).await?)
     }
 
     /// Applies a merge patch.
     pub(super) async fn merge(&mut self, path: &str, patch: &Value) -> Result<()> {
         let (merge, body) = ("application/merge-patch+json", patch.to_string());
-        let response = self
-            .send_as(merge, Method::PATCH, path, body.into())
-            .await?;
+        self.patch(merge, path, body.into()).await
+    }
+
+    /// Applies a patch of any format.
+    pub(super) async fn patch(&mut self, format: &str, path: &str, body: Bytes) -> Result<()> {
+        let response = self.send_as(format, Method::PATCH, path, body).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();
         let text = String::from_utf8_lossy(&body);

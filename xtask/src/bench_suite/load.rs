@@ -159,7 +159,8 @@ pub(super) async fn fill(target: &Target, pods: &Arc<Pods>, up_to: usize) -> Res
     for _ in 0..CONNECTIONS {
         let (target, pods) = (target.clone(), Arc::clone(pods));
         writers.spawn(async move {
-            let mut connection = target.http1().await?;
+            // What is stored is counted, not what managed fields become in a response.
+            let mut connection = target.http1().await?.omitting_managed_fields();
             let (path, mut bytes) = (path(), 0);
             while let Some(body) = pods.below(up_to) {
                 bytes += connection.create(&path, body).await?;

@@ -4,6 +4,7 @@
 //! Uses only the loopback interface; the whole run takes a few minutes. `docs/benchmarks.md` explains the figures.
 
 mod agent;
+mod apply;
 mod authorization;
 mod client;
 mod cluster;
@@ -60,13 +61,14 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 12] = [
+    const PHASES: [&str; 13] = [
         "planner",
         "idle",
         "creates",
         "watches",
         "latency",
         "rights",
+        "apply",
         "list",
         "full",
         "cluster",
@@ -128,6 +130,9 @@ async fn server_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> R
     }
     if wanted("rights") {
         authorization::measure(report).await?;
+    }
+    if wanted("apply") {
+        apply::measure(report).await?;
     }
     if wanted("list") || wanted("full") {
         large_store(report, wanted("full")).await?;
@@ -293,6 +298,7 @@ async fn large_store(report: &mut Report, full: bool) -> Result<()> {
         spread.push(begin.elapsed());
     }
     let spread: Spread = spread.into_iter().collect();
+    // The first list computes the managed fields of all pods.
     let (median, worst) = (spread.median(), spread.percentile(100));
     say(format_args!(
         "list of {LISTED_PODS}: {:.1} MB in {} median, {} at worst of {LISTS}",

@@ -35,6 +35,26 @@ impl Template {
     }
 }
 
+/// A DaemonSet of such pods, as users apply it.
+pub(super) fn daemonset(name: &str, image: &str) -> Value {
+    let mut template = pod();
+    let labels = json!({"app.kubernetes.io/name": "log-shipper"});
+    let mut spec = template["spec"].take();
+    if let Value::Object(spec) = &mut spec {
+        spec.remove("nodeName");
+    }
+    spec["containers"][0]["image"] = image.into();
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    })
+}
+
 /// The name of a simulated node.
 pub(super) fn node(number: usize) -> String {
     format!("node-{number:05}")

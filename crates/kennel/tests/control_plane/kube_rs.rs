@@ -160,3 +160,29 @@ async fn a_controller_reconciles_what_it_watches_and_what_it_owns() {
     assert!(second.is_some() && second != first);
     controller.abort();
 }
+
+#[tokio::test]
+async fn patch_apply_creates_shares_and_conflicts() {
+    let kennel = Kennel::server(BINARY);
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&kennel).await);
+    let config = |value: &str| {
+        Patch::Apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"k": value},
+        }))
+    };
+    let made = maps
+        .patch("m", &PatchParams::apply("one"), &config("1"))
+        .await;
+    let managers = made.expect("an apply creates").metadata.managed_fields;
+    let manager = managers.expect("an applied object has managers").remove(0);
+    assert_eq!(manager.manager.as_deref(), Some("one"));
+    let other = PatchParams::apply("two");
+    let refused = maps.patch("m", &other, &config("2")).await;
+    let Err(kube::Error::Api(status)) = refused else {
+        panic!("another value is a conflict: {refused:?}");
+    };
+    assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
+    let forced = maps.patch("m", &other.force(), &config("2")).await;
+    let data = forced.expect("force takes the field").data;
+    assert_eq!(data.expect("there is data")["k"], "2");
+}

@@ -17,6 +17,7 @@ use super::Strategy;
 use super::check::one_of;
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
+use crate::registry::Part;
 use crate::request::User;
 use crate::tree::{at, copy_from_old, int, list, remove, set, text, texts};
 
@@ -57,6 +58,14 @@ const USAGES: [&str; 23] = [
 pub struct CertificateSigningRequest;
 
 impl Strategy for CertificateSigningRequest {
+    fn reset_fields(&self, part: Part) -> &'static [&'static [&'static str]] {
+        match part {
+            Part::Status => &[&["spec"], &["status", "conditions"]],
+            Part::Approval => &[&["spec"], &["status", "certificate"]],
+            _ => &[&["spec"], &["status"]],
+        }
+    }
+
     fn prepare_subresource_update(&self, new: &mut Value, old: &Value, now: &str) {
         prepare_approval_update(new, old);
         stamp_conditions(new, old, now);

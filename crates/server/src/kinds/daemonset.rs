@@ -23,6 +23,7 @@ pub struct DaemonSet;
 
 impl Strategy for DaemonSet {
     fn default(&self, object: &mut Value) {
+        prepare::default_template_generation(object);
         if !tree::has(object, "spec") {
             tree::set(object, "spec", serde_json::json!({}));
         }
@@ -58,9 +59,6 @@ impl Strategy for DaemonSet {
 
     fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
-        rollout_policy::validate(&mut errors, new, Some(old));
-        rollout_policy::validate_required(&mut errors, new, Some(old));
-        spec(&mut errors, new, Some(old));
         let at = Path::new("spec").child("selector");
         let (wanted, before) = (
             tree::at(new, "spec.selector"),
@@ -69,6 +67,9 @@ impl Strategy for DaemonSet {
         if !semantic_eq(wanted, before) {
             errors.invalid(&at, wanted, "field is immutable");
         }
+        rollout_policy::validate(&mut errors, new, Some(old));
+        rollout_policy::validate_required(&mut errors, new, Some(old));
+        spec(&mut errors, new, Some(old));
         errors
     }
 

@@ -10,6 +10,7 @@ use super::Strategy;
 use super::meta::{immutable, immutable_at};
 use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::names;
+use crate::registry::Part;
 use crate::tree::{at, has, number, same, set, text};
 
 /// The `apiVersion` of the stored form.
@@ -35,6 +36,10 @@ const MESSAGE_LENGTH_MAX: usize = 1024;
 pub struct CoreEvent;
 
 impl Strategy for CoreEvent {
+    fn adds_fields(&self, _: Part) -> bool {
+        false
+    }
+
     fn validate_create(&self, object: &Value) -> Errors {
         lenient_errors(&core_form(object), "reportingComponent")
     }

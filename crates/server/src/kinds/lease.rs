@@ -10,6 +10,7 @@ use super::Strategy;
 use super::check::{NOT_NEGATIVE, one_of};
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
+use crate::registry::Part;
 use crate::tree::{at, has, int, remove, same, text};
 
 const STRATEGIES: [&str; 1] = ["OldestEmulationVersion"];
@@ -18,6 +19,10 @@ const STRATEGIES: [&str; 1] = ["OldestEmulationVersion"];
 pub struct Lease;
 
 impl Strategy for Lease {
+    fn adds_fields(&self, _: Part) -> bool {
+        false
+    }
+
     fn durability(&self, new: &Value, old: &Value) -> Durability {
         if is_renewal(old, new) {
             Durability::Lazy

@@ -20,7 +20,7 @@ pub const FINALIZER_FOREGROUND: &str = "foregroundDeletion";
 /// Upstream's words for a change where none is allowed.
 pub const IMMUTABLE: &str = "field is immutable";
 
-const FIELD_MANAGER_LENGTH_MAX: usize = 128;
+pub(crate) const FIELD_MANAGER_LENGTH_MAX: usize = 128;
 const SUBRESOURCE_LENGTH_MAX: usize = 256;
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", FINALIZER_ORPHAN, FINALIZER_FOREGROUND];
 
@@ -75,9 +75,6 @@ fn check_shared(errors: &mut Errors, meta: &Value, path: &Path) {
     let references = at(meta, "ownerReferences");
     check_owner_references(errors, references, &path.child("ownerReferences"));
     check_finalizers(errors, meta, &path.child("finalizers"));
-    for (entry, path) in each(meta, path, "managedFields") {
-        check_managed_fields(errors, entry, &path);
-    }
 }
 
 fn check_owner_references(errors: &mut Errors, references: &Value, path: &Path) {
@@ -150,6 +147,15 @@ fn check_finalizers(errors: &mut Errors, meta: &Value, path: &Path) {
     }
 }
 
+/// Validates managers that a request sets by hand.
+pub fn managed_fields(meta: &Value) -> Errors {
+    let mut errors = Errors::new();
+    for (entry, path) in each(meta, &Path::new("metadata"), "managedFields") {
+        check_managed_fields(&mut errors, entry, &path);
+    }
+    errors
+}
+
 fn check_managed_fields(errors: &mut Errors, entry: &Value, path: &Path) {
     let operation = text(entry, "operation");
     if !matches!(operation, "Apply" | "Update") {
@@ -178,10 +184,18 @@ pub fn field_manager(manager: &str, path: &Path) -> Errors {
     if manager.len() > FIELD_MANAGER_LENGTH_MAX {
         errors.too_long(path, FIELD_MANAGER_LENGTH_MAX);
     }
-    if manager.chars().any(char::is_control) {
-        errors.invalid(path, manager, "should only contain printable characters");
+    for (position, character) in manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
+        let code = u32::from(character);
+        let words = format!("invalid character U+{code:04X} (at position {position})");
+        errors.invalid(path, manager, &words);
     }
     errors
+}
+
+/// Whether Go prints a character as it is. Of blanks that is the space alone.
+pub(crate) fn is_printable(c: char) -> bool {
+    let is_format = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    c == ' ' || !(c.is_control() || c.is_whitespace() || is_format)
 }
 
 /// Reports a change of an immutable field.

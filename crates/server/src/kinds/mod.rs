@@ -42,6 +42,7 @@ use kennel_store::Durability;
 use serde_json::Value;
 
 use crate::field::Errors;
+use crate::registry::Part;
 
 /// The rules of one kind. The default of every method is to do nothing.
 ///
@@ -62,6 +63,20 @@ pub trait Strategy: Sync {
 
     /// Copies everything but the status (and, where allowed, labels and annotations) from `old`.
     fn prepare_status_update(&self, _new: &mut Value, _old: &Value) {}
+
+    /// The fields that a write of one part cannot change: nobody owns them through it.
+    fn reset_fields(&self, part: Part) -> &'static [&'static [&'static str]] {
+        match part {
+            Part::Main | Part::Finalize | Part::Binding => &[&["status"]],
+            Part::Status | Part::Approval => &[&["spec"]],
+        }
+    }
+
+    /// Whether the server adds fields of its own to what an update of this part sends. Nobody owns those, so
+    /// that the owners of the others are told one by one.
+    fn adds_fields(&self, part: Part) -> bool {
+        part != Part::Status
+    }
 
     /// Validates a new object.
     fn validate_create(&self, _object: &Value) -> Errors {

@@ -1,11 +1,12 @@
 //! An object as a JSON tree, and its encoding to stored bytes.
 
 use bytes::Bytes;
+use kennel_core::managed_fields::{Managers, Ownership};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Head, Stored};
-use crate::registry::Resource;
+use super::{Head, ManagedFields, Stored};
+use crate::registry::{self, Resource};
 use crate::schema;
 
 /// The initial capacity of the encoding buffer. Most objects fit without reallocation.
@@ -20,14 +21,16 @@ pub struct Document {
     /// The object.
     pub tree: Value,
     raw: Option<(&'static str, Box<RawValue>)>,
+    /// The managers of the fields. The tree of a stored object has no `metadata.managedFields`.
+    pub ownership: Ownership,
 }
 
 impl Document {
     /// A tree decoded from a client's body.
     pub fn from_body(row: &Resource, tree: Value, body: &[u8]) -> Self {
         Self {
-            tree,
             raw: raw_field(row, body),
+            ..Self::new(tree)
         }
     }
 
@@ -35,24 +38,54 @@ impl Document {
     pub fn from_message(row: &Resource, tree: Value, raw: Option<&[u8]>) -> Self {
         let raw = raw.and_then(|raw| std::str::from_utf8(raw).ok());
         Self {
-            tree,
             raw: raw.and_then(|raw| Some((row.raw_field?, compacted(raw)?))),
+            ..Self::new(tree)
         }
     }
 
     /// A tree without raw parts.
     pub fn new(tree: Value) -> Self {
-        Self { tree, raw: None }
+        Self {
+            tree,
+            raw: None,
+            ownership: Ownership::default(),
+        }
     }
 
     /// The tree of a stored object, its resourceVersion included.
-    pub fn from_stored(row: &Resource, stored: &Stored) -> serde_json::Result<Self> {
-        let mut tree: Value = serde_json::from_slice(&stored.value)?;
+    pub fn from_stored(row: &'static Resource, stored: &Stored) -> serde_json::Result<Self> {
+        let (mut tree, mut ownership) = read(&stored.value)?;
+        if row.conversion.is_some() {
+            // The stored form is relative to the stored version, which the caller converts.
+            let managers = managers(registry::stored_row(row), &ownership, &tree);
+            ownership = Ownership::Listed(managers);
+        }
         tree["metadata"]["resourceVersion"] = stored.modified.to_string().into();
         Ok(Self {
             tree,
             raw: raw_field(row, &stored.value),
+            ownership,
         })
+    }
+
+    /// The managers with their fields. `row` is that of the tree's version.
+    pub fn managers(&self, row: &Resource) -> Managers {
+        managers(row, &self.ownership, &self.tree)
+    }
+
+    /// Brings the managers into the form in which they are stored with the tree.
+    pub fn settle_ownership(&mut self, row: &Resource) {
+        let ownership = std::mem::take(&mut self.ownership);
+        self.ownership = relative(row, ownership, &self.tree);
+    }
+
+    /// The tree as clients see it.
+    pub fn into_shown(mut self, row: &Resource, managed_fields: ManagedFields) -> Value {
+        if managed_fields == ManagedFields::Shown && !self.ownership.is_empty() {
+            let managers = self.managers(row).to_value();
+            self.tree["metadata"]["managedFields"] = managers;
+        }
+        self.tree
     }
 
     /// Keeps the raw text of an older version if the parsed values are equal.
@@ -79,6 +112,7 @@ impl Document {
         let splice = u32::try_from(out.len()).unwrap_or(0);
         let empty = Map::new();
         let metadata = self.tree["metadata"].as_object().unwrap_or(&empty);
+        let managed = self.put_ownership(&mut out, row);
         put_members(
             &mut out,
             metadata,
@@ -100,9 +134,62 @@ impl Document {
         // What stays in memory is a copy of exactly the right size.
         Ok((
             Bytes::copy_from_slice(&out),
-            Head::of(row, &self.tree, splice),
+            Head::of(row, &self.tree, splice, managed),
         ))
     }
+
+    /// Writes the stored form of the managers, and returns how many bytes it has.
+    fn put_ownership(&self, out: &mut Vec<u8>, row: &Resource) -> u32 {
+        if self.ownership.is_empty() {
+            return 0;
+        }
+        let before = out.len();
+        let mut text = String::new();
+        match &self.ownership {
+            Ownership::Relative(managers) => managers.write(&mut text),
+            listed @ Ownership::Listed(_) => {
+                relative(row, listed.clone(), &self.tree).write(&mut text);
+            }
+        }
+        out.extend_from_slice(MANAGED_FIELDS);
+        out.extend_from_slice(text.as_bytes());
+        out.push(b',');
+        u32::try_from(out.len() - before).unwrap_or(0)
+    }
+}
+
+/// What the managers begin with in stored bytes, at the beginning of the metadata.
+pub(super) const MANAGED_FIELDS: &[u8] = b"\"managedFields\":";
+
+/// The tree and the managers of stored bytes.
+fn read(bytes: &[u8]) -> serde_json::Result<(Value, Ownership)> {
+    let mut tree: Value = serde_json::from_slice(bytes)?;
+    let metadata = tree["metadata"].as_object_mut();
+    let stored = metadata.and_then(|metadata| metadata.remove("managedFields"));
+    let ownership = stored.and_then(|stored| Ownership::from_stored(&stored).ok());
+    Ok((tree, ownership.unwrap_or_default()))
+}
+
+fn relative(row: &Resource, ownership: Ownership, tree: &Value) -> Ownership {
+    let Some(ty) = schema::find(row.schema) else {
+        return Ownership::default();
+    };
+    ownership.relative_to(schema::Structure::Object(ty), &row.api_version(), tree)
+}
+
+fn managers(row: &Resource, ownership: &Ownership, tree: &Value) -> Managers {
+    let Some(ty) = schema::find(row.schema) else {
+        return Managers::default();
+    };
+    ownership.list(schema::Structure::Object(ty), &row.api_version(), tree)
+}
+
+/// `metadata.managedFields` of stored bytes, as clients see them.
+pub(super) fn managed_fields(row: &Resource, bytes: &[u8]) -> Box<str> {
+    let mut text = String::new();
+    let (tree, ownership) = read(bytes).unwrap_or_default();
+    managers(row, &ownership, &tree).write(&mut text);
+    text.into()
 }
 
 fn put_members(

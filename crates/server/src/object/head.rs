@@ -1,7 +1,10 @@
 //! The head of an object: the fields that lists, watches and selectors need, kept parsed.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
+use super::document::MANAGED_FIELDS;
 use super::pick::pick;
 use crate::registry::Resource;
 
@@ -20,11 +23,15 @@ pub struct Head {
     pub fields: Box<[Box<str>]>,
     /// The offset in the bytes at which `"resourceVersion":"…",` is inserted.
     pub splice: u32,
+    /// How many bytes from there on are the managers' stored form.
+    pub managed: u32,
+    /// `metadata.managedFields` as clients see it, once one has seen it.
+    pub shown_managed_fields: OnceLock<Box<str>>,
 }
 
 impl Head {
     /// The head of a tree that was encoded with its splice point at `splice`.
-    pub fn of(row: &Resource, tree: &Value, splice: u32) -> Self {
+    pub fn of(row: &Resource, tree: &Value, splice: u32, managed: u32) -> Self {
         let metadata = &tree["metadata"];
         let fields = row.selectable.iter().map(|field| {
             let steps = storage_path(field).split('.');
@@ -37,6 +44,8 @@ impl Head {
             labels: labels(&metadata["labels"]),
             fields: fields.collect(),
             splice,
+            managed,
+            shown_managed_fields: OnceLock::new(),
         }
     }
 
@@ -71,6 +80,8 @@ impl Head {
             uid: string(&found[2]),
             labels: labels(&found[3]),
             splice: splice_point(bytes),
+            managed: managed_bytes(bytes, splice_point(bytes)),
+            shown_managed_fields: OnceLock::new(),
         })
     }
 
@@ -131,6 +142,20 @@ fn labels(value: &Value) -> Box<[(Box<str>, Box<str>)]> {
         .collect();
     pairs.sort();
     pairs.into()
+}
+
+/// How many bytes the managers' stored form has.
+fn managed_bytes(bytes: &[u8], splice: u32) -> u32 {
+    let from_there = bytes.get(splice as usize..).unwrap_or_default();
+    let Some(list) = from_there.strip_prefix(MANAGED_FIELDS) else {
+        return 0;
+    };
+    let mut values =
+        serde_json::Deserializer::from_slice(list).into_iter::<serde::de::IgnoredAny>();
+    let is_list = values.next().is_some_and(|value| value.is_ok());
+    // A comma follows.
+    let length = MANAGED_FIELDS.len() + values.byte_offset() + 1;
+    u32::try_from(length).ok().filter(|_| is_list).unwrap_or(0)
 }
 
 /// The splice point of bytes written by [`super::Document::encode`].

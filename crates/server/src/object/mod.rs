@@ -1,7 +1,8 @@
 //! Stored objects: immutable JSON bytes and a parsed head.
 //!
 //! The stored bytes start with `apiVersion`, `kind` and `metadata`, in this order, and have no
-//! `resourceVersion`: the revision is known only at commit, so it is inserted when the bytes are sent. A tree
+//! `resourceVersion`: the revision is known only at commit, so it is inserted when the bytes are sent. Managed
+//! fields are stored in a short form, which is expanded for clients that want them. A tree
 //! ([`Document`]) is built only to patch, default or validate an object.
 
 mod document;
@@ -86,40 +87,112 @@ pub fn decode(key: &str, bytes: &[u8]) -> Result<Head, StoredError> {
     Ok(head)
 }
 
-/// Writes an object with its resourceVersion.
-pub fn put(out: &mut BytesMut, stored: &Record<Head>, revision: u64) {
-    splice(out, &stored.value, stored.head.splice, revision);
+/// Whether objects are shown with `metadata.managedFields`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagedFields {
+    Shown,
+    /// The client does not want them: our own do not read them.
+    Omitted,
 }
 
-/// Writes encoded bytes with a resourceVersion inserted at `at`.
-pub fn splice(out: &mut BytesMut, encoded: &[u8], at: u32, revision: u64) {
-    let (before, after) = encoded.split_at(at as usize);
-    out.reserve(encoded.len() + SPLICE_MAX);
-    out.put_slice(before);
-    out.put_slice(b"\"resourceVersion\":\"");
-    out.put_slice(revision.to_string().as_bytes());
-    out.put_slice(b"\",");
-    out.put_slice(after);
-}
-
-/// Writes an object's metadata with its resourceVersion. Does not parse the rest of the object.
-pub fn put_metadata(
+/// Writes an object with its resourceVersion. `row` is that of the stored version.
+pub fn put(
     out: &mut BytesMut,
+    row: &Resource,
     stored: &Record<Head>,
     revision: u64,
+    managed_fields: ManagedFields,
+) {
+    let object = Encoded {
+        row,
+        bytes: &stored.value,
+        head: &stored.head,
+    };
+    object.put(out, Some(revision), managed_fields);
+}
+
+/// An object as it is stored, or as it would be.
+pub struct Encoded<'a> {
+    pub row: &'a Resource,
+    pub bytes: &'a [u8],
+    pub head: &'a Head,
+}
+
+impl Encoded<'_> {
+    /// Writes it as clients see it.
+    pub fn put(&self, out: &mut BytesMut, revision: Option<u64>, managed_fields: ManagedFields) {
+        let (before, after) = self.bytes.split_at(self.head.splice as usize);
+        self.put_around(out, (before, after), revision, managed_fields);
+    }
+
+    /// Writes its metadata as clients see it. Does not parse the rest unless managed fields are shown.
+    fn put_metadata(
+        &self,
+        out: &mut BytesMut,
+        revision: u64,
+        managed_fields: ManagedFields,
+    ) -> serde_json::Result<()> {
+        // The splice point is behind the brace that opens the metadata.
+        let opened = (self.head.splice as usize).saturating_sub(1);
+        let from_there = serde_json::Deserializer::from_slice(&self.bytes[opened..]);
+        let metadata = from_there.into_iter::<&RawValue>().next().transpose()?;
+        let metadata = metadata.map_or("{}", RawValue::get);
+        let around = metadata.as_bytes().split_at(1);
+        self.put_around(out, around, Some(revision), managed_fields);
+        Ok(())
+    }
+
+    /// Writes what is before and after the splice point, with what belongs there for a client.
+    fn put_around(
+        &self,
+        out: &mut BytesMut,
+        (before, after): (&[u8], &[u8]),
+        revision: Option<u64>,
+        managed_fields: ManagedFields,
+    ) {
+        let managed = self.head.managed as usize;
+        out.reserve(before.len() + after.len() + SPLICE_MAX);
+        out.put_slice(before);
+        if let Some(revision) = revision {
+            out.put_slice(b"\"resourceVersion\":\"");
+            out.put_slice(revision.to_string().as_bytes());
+            out.put_slice(b"\",");
+        }
+        if managed > 0 && managed_fields == ManagedFields::Shown {
+            let shown = &self.head.shown_managed_fields;
+            let entries = shown.get_or_init(|| document::managed_fields(self.row, self.bytes));
+            out.put_slice(document::MANAGED_FIELDS);
+            out.put_slice(entries.as_bytes());
+            out.put_slice(b",");
+        }
+        out.put_slice(&after[managed..]);
+    }
+}
+
+/// Writes an object's metadata with its resourceVersion.
+pub fn put_metadata(
+    out: &mut BytesMut,
+    row: &Resource,
+    stored: &Record<Head>,
+    revision: u64,
+    managed_fields: ManagedFields,
 ) -> serde_json::Result<()> {
-    // The splice point is behind the brace that opens the metadata.
-    let opened = (stored.head.splice as usize).saturating_sub(1);
-    let from_there = serde_json::Deserializer::from_slice(&stored.value[opened..]);
-    let metadata = from_there.into_iter::<&RawValue>().next().transpose()?;
-    let metadata = metadata.map_or("{}", RawValue::get);
-    splice(out, metadata.as_bytes(), 1, revision);
-    Ok(())
+    let object = Encoded {
+        row,
+        bytes: &stored.value,
+        head: &stored.head,
+    };
+    object.put_metadata(out, revision, managed_fields)
 }
 
 /// An object's bytes with its resourceVersion.
-pub fn bytes(stored: &Record<Head>, revision: u64) -> Bytes {
+pub fn bytes(
+    row: &Resource,
+    stored: &Record<Head>,
+    revision: u64,
+    managed_fields: ManagedFields,
+) -> Bytes {
     let mut out = BytesMut::with_capacity(stored.value.len() + SPLICE_MAX);
-    put(&mut out, stored, revision);
+    put(&mut out, row, stored, revision, managed_fields);
     out.freeze()
 }

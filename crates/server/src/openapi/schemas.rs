@@ -121,8 +121,9 @@ fn extend(property: &mut Value, field: &Field) {
     if !field.list_map_keys.is_empty() {
         property["x-kubernetes-list-map-keys"] = json!(field.list_map_keys);
     }
-    if field.is_atomic {
-        property["x-kubernetes-map-type"] = json!("atomic");
+    if let Some(is_atomic) = field.atomic {
+        let map_type = if is_atomic { "atomic" } else { "granular" };
+        property["x-kubernetes-map-type"] = json!(map_type);
     }
     if let Some(strategy) = patch_strategy(field) {
         property["x-kubernetes-patch-strategy"] = json!(strategy);

@@ -24,6 +24,18 @@ pub fn form(accept: Option<&str>) -> Result<Form> {
         .ok_or_else(ApiError::not_acceptable)
 }
 
+/// Whether the client accepts an answer that has no table.
+pub fn accepts_object(accept: Option<&str>) -> Result<()> {
+    let Some(accept) = accept.filter(|a| !a.trim().is_empty()) else {
+        return Ok(());
+    };
+    let mut forms = accept.split(',').map(|clause| clause_form(clause.trim()));
+    if forms.any(|form| matches!(form, Some(Form::Object | Form::Metadata))) {
+        return Ok(());
+    }
+    Err(ApiError::not_acceptable())
+}
+
 /// The version of aggregated discovery, if the client prefers it to unaggregated discovery.
 pub fn aggregated_discovery(accept: Option<&str>) -> Option<&'static str> {
     for clause in accept.unwrap_or_default().split(',') {
@@ -114,6 +126,14 @@ mod tests {
         check("application/cbor", None);
         check("", Some(Form::Object));
         assert_eq!(form(None).ok(), Some(Form::Object));
+    }
+
+    #[test]
+    fn what_has_no_table_is_not_acceptable_as_one_alone() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        assert!(accepts_object(Some(table)).is_err());
+        assert!(accepts_object(Some(&format!("{table},application/json"))).is_ok());
+        assert!(accepts_object(None).is_ok());
     }
 
     #[test]

@@ -67,6 +67,12 @@ impl Query {
         }
     }
 
+    /// A flag that anything but `false` and `0` switches on.
+    pub fn lenient_flag(&self, name: &str) -> bool {
+        let is_on = |value: &str| value != "0" && !value.eq_ignore_ascii_case("false");
+        self.raw(name).is_some_and(is_on)
+    }
+
     /// A number that is not negative.
     pub fn number(&self, name: &str) -> Result<Option<u64>> {
         self.parsed(name)
@@ -87,7 +93,7 @@ impl Query {
         })
     }
 
-    /// Validates `fieldManager`, which is not stored.
+    /// Validates `fieldManager`.
     pub fn check_field_manager(&self, kind: &str) -> Result<()> {
         let manager = self.get("fieldManager").unwrap_or_default();
         let errors = kinds::meta::field_manager(manager, &Path::new("fieldManager"));

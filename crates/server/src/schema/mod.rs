@@ -15,6 +15,7 @@
 //! | `name`, `number`, `type`, `list`, `map` | `generated.proto` | the message's fields |
 //! | `required` | `types.go` | the JSON tag has no `omitempty`, and clients must set the field |
 //! | `pointer` | `types.go` | the Go field is a pointer |
+//! | `by_value` | `types.go` | the Go field is a struct and no pointer |
 //! | `keep_empty` | `types.go` | the JSON tag has no `omitempty`, and clients may omit the field |
 //! | `go` | `types.go` | the Go field's type is a named one, such as `v1.ConditionStatus` |
 //! | `list_type`, `list_map_keys`, `map_type` | `types.go` | `+listType`, `+listMapKey`, `+mapType`, `+structType` |
@@ -41,21 +42,25 @@ mod base64;
 mod conform;
 pub mod decode;
 mod error;
-pub(crate) mod go;
 mod same;
 mod scalar;
+mod structure;
 mod syntax;
 #[rustfmt::skip]
 mod table;
 mod time;
 mod trail;
 mod types;
+mod yaml;
 
 pub use conform::conform;
 pub use decode::{Parsed, parse, raw_member};
 pub use error::DecodeError;
+pub(crate) use kennel_core::go;
 pub use same::semantic_eq;
+pub use structure::Structure;
 pub use types::{Field, Kind, ListType, Shape, Strategy, Type};
+pub use yaml::{Yaml, YamlError, parse_yaml};
 
 /// The type of that name, such as `core.v1.Pod`.
 pub fn find(name: &str) -> Option<&'static Type> {

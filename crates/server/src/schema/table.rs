@@ -18,16 +18,16 @@ APPS_V1_CONTROLLER_REVISION = ty("apps.v1.ControllerRevision", &[
     f("apiVersion", 0, Kind::String),
     f("data", 2, Kind::Raw),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("revision", 3, Kind::Int64).required(),
 ]).kind();
 
 APPS_V1_DAEMON_SET = ty("apps.v1.DaemonSet", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&APPS_V1_DAEMON_SET_SPEC)),
-    f("status", 3, Kind::Object(&APPS_V1_DAEMON_SET_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&APPS_V1_DAEMON_SET_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&APPS_V1_DAEMON_SET_STATUS)).by_value(),
 ]).kind();
 
 APPS_V1_DAEMON_SET_CONDITION = ty("apps.v1.DaemonSetCondition", &[
@@ -42,8 +42,8 @@ APPS_V1_DAEMON_SET_SPEC = ty("apps.v1.DaemonSetSpec", &[
     f("minReadySeconds", 4, Kind::Int32),
     f("revisionHistoryLimit", 6, Kind::Int32).pointer(),
     f("selector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)).required(),
-    f("template", 2, Kind::Object(&CORE_V1_POD_TEMPLATE_SPEC)).required(),
-    f("updateStrategy", 3, Kind::Object(&APPS_V1_DAEMON_SET_UPDATE_STRATEGY)),
+    f("template", 2, Kind::Object(&CORE_V1_POD_TEMPLATE_SPEC)).required().by_value(),
+    f("updateStrategy", 3, Kind::Object(&APPS_V1_DAEMON_SET_UPDATE_STRATEGY)).by_value(),
 ]);
 
 APPS_V1_DAEMON_SET_STATUS = ty("apps.v1.DaemonSetStatus", &[
@@ -83,20 +83,20 @@ AUTHENTICATION_V1_EXTRA_VALUE = ty("authentication.v1.ExtraValue", &[
 AUTHENTICATION_V1_SELF_SUBJECT_REVIEW = ty("authentication.v1.SelfSubjectReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("status", 2, Kind::Object(&AUTHENTICATION_V1_SELF_SUBJECT_REVIEW_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("status", 2, Kind::Object(&AUTHENTICATION_V1_SELF_SUBJECT_REVIEW_STATUS)).by_value(),
 ]).kind();
 
 AUTHENTICATION_V1_SELF_SUBJECT_REVIEW_STATUS = ty("authentication.v1.SelfSubjectReviewStatus", &[
-    f("userInfo", 1, Kind::Object(&AUTHENTICATION_V1_USER_INFO)),
+    f("userInfo", 1, Kind::Object(&AUTHENTICATION_V1_USER_INFO)).by_value(),
 ]);
 
 AUTHENTICATION_V1_TOKEN_REQUEST = ty("authentication.v1.TokenRequest", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&AUTHENTICATION_V1_TOKEN_REQUEST_SPEC)),
-    f("status", 3, Kind::Object(&AUTHENTICATION_V1_TOKEN_REQUEST_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&AUTHENTICATION_V1_TOKEN_REQUEST_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&AUTHENTICATION_V1_TOKEN_REQUEST_STATUS)).by_value(),
 ]).kind();
 
 AUTHENTICATION_V1_TOKEN_REQUEST_SPEC = ty("authentication.v1.TokenRequestSpec", &[
@@ -113,9 +113,9 @@ AUTHENTICATION_V1_TOKEN_REQUEST_STATUS = ty("authentication.v1.TokenRequestStatu
 AUTHENTICATION_V1_TOKEN_REVIEW = ty("authentication.v1.TokenReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&AUTHENTICATION_V1_TOKEN_REVIEW_SPEC)).required(),
-    f("status", 3, Kind::Object(&AUTHENTICATION_V1_TOKEN_REVIEW_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&AUTHENTICATION_V1_TOKEN_REVIEW_SPEC)).required().by_value(),
+    f("status", 3, Kind::Object(&AUTHENTICATION_V1_TOKEN_REVIEW_STATUS)).by_value(),
 ]).kind();
 
 AUTHENTICATION_V1_TOKEN_REVIEW_SPEC = ty("authentication.v1.TokenReviewSpec", &[
@@ -127,7 +127,7 @@ AUTHENTICATION_V1_TOKEN_REVIEW_STATUS = ty("authentication.v1.TokenReviewStatus"
     f("audiences", 4, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("authenticated", 1, Kind::Bool),
     f("error", 3, Kind::String),
-    f("user", 2, Kind::Object(&AUTHENTICATION_V1_USER_INFO)),
+    f("user", 2, Kind::Object(&AUTHENTICATION_V1_USER_INFO)).by_value(),
 ]);
 
 AUTHENTICATION_V1_USER_INFO = ty("authentication.v1.UserInfo", &[
@@ -154,9 +154,9 @@ AUTHORIZATION_V1_LABEL_SELECTOR_ATTRIBUTES = ty("authorization.v1.LabelSelectorA
 AUTHORIZATION_V1_LOCAL_SUBJECT_ACCESS_REVIEW = ty("authorization.v1.LocalSubjectAccessReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC)).required(),
-    f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC)).required().by_value(),
+    f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)).by_value(),
 ]).kind();
 
 AUTHORIZATION_V1_NON_RESOURCE_ATTRIBUTES = ty("authorization.v1.NonResourceAttributes", &[
@@ -191,9 +191,9 @@ AUTHORIZATION_V1_RESOURCE_RULE = ty("authorization.v1.ResourceRule", &[
 AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW = ty("authorization.v1.SelfSubjectAccessReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW_SPEC)).required(),
-    f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW_SPEC)).required().by_value(),
+    f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)).by_value(),
 ]).kind();
 
 AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW_SPEC = ty("authorization.v1.SelfSubjectAccessReviewSpec", &[
@@ -204,9 +204,9 @@ AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW_SPEC = ty("authorization.v1.SelfSubj
 AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW = ty("authorization.v1.SelfSubjectRulesReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW_SPEC)).required(),
-    f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_RULES_REVIEW_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW_SPEC)).required().by_value(),
+    f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_RULES_REVIEW_STATUS)).by_value(),
 ]).kind();
 
 AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW_SPEC = ty("authorization.v1.SelfSubjectRulesReviewSpec", &[
@@ -216,9 +216,9 @@ AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW_SPEC = ty("authorization.v1.SelfSubje
 AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW = ty("authorization.v1.SubjectAccessReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC)).required(),
-    f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC)).required().by_value(),
+    f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)).by_value(),
 ]).kind();
 
 AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC = ty("authorization.v1.SubjectAccessReviewSpec", &[
@@ -247,9 +247,9 @@ AUTHORIZATION_V1_SUBJECT_RULES_REVIEW_STATUS = ty("authorization.v1.SubjectRules
 CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST = ty("certificates.v1.CertificateSigningRequest", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_SPEC)).required(),
-    f("status", 3, Kind::Object(&CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_SPEC)).required().by_value(),
+    f("status", 3, Kind::Object(&CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_STATUS)).by_value(),
 ]).kind();
 
 CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_CONDITION = ty("certificates.v1.CertificateSigningRequestCondition", &[
@@ -284,8 +284,8 @@ CERTIFICATES_V1_EXTRA_VALUE = ty("certificates.v1.ExtraValue", &[
 COORDINATION_V1_LEASE = ty("coordination.v1.Lease", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&COORDINATION_V1_LEASE_SPEC)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&COORDINATION_V1_LEASE_SPEC)).by_value(),
 ]).kind();
 
 COORDINATION_V1_LEASE_SPEC = ty("coordination.v1.LeaseSpec", &[
@@ -346,8 +346,8 @@ CORE_V1_AZURE_FILE_VOLUME_SOURCE = ty("core.v1.AzureFileVolumeSource", &[
 CORE_V1_BINDING = ty("core.v1.Binding", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("target", 2, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).required(),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("target", 2, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).required().by_value(),
 ]).kind();
 
 CORE_V1_CSIPERSISTENT_VOLUME_SOURCE = ty("core.v1.CSIPersistentVolumeSource", &[
@@ -426,7 +426,7 @@ CORE_V1_CONFIG_MAP = ty("core.v1.ConfigMap", &[
     f("data", 2, Kind::String).map(),
     f("immutable", 4, Kind::Bool).pointer(),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
 ]).kind();
 
 CORE_V1_CONFIG_MAP_ENV_SOURCE = ty("core.v1.ConfigMapEnvSource", &[
@@ -474,7 +474,7 @@ CORE_V1_CONTAINER = ty("core.v1.Container", &[
     f("ports", 6, Kind::Object(&CORE_V1_CONTAINER_PORT)).list().list_type(ListType::Map, &["containerPort", "protocol"]).merged().by("containerPort"),
     f("readinessProbe", 11, Kind::Object(&CORE_V1_PROBE)),
     f("resizePolicy", 23, Kind::Object(&CORE_V1_CONTAINER_RESIZE_POLICY)).list().list_type(ListType::Atomic, &[]),
-    f("resources", 8, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)),
+    f("resources", 8, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)).by_value(),
     f("restartPolicy", 24, Kind::String).pointer().go("v1.ContainerRestartPolicy"),
     f("restartPolicyRules", 25, Kind::Object(&CORE_V1_CONTAINER_RESTART_RULE)).list().list_type(ListType::Atomic, &[]),
     f("securityContext", 15, Kind::Object(&CORE_V1_SECURITY_CONTEXT)),
@@ -554,13 +554,13 @@ CORE_V1_CONTAINER_STATUS = ty("core.v1.ContainerStatus", &[
     f("containerID", 8, Kind::String),
     f("image", 6, Kind::String).required(),
     f("imageID", 7, Kind::String).required(),
-    f("lastState", 3, Kind::Object(&CORE_V1_CONTAINER_STATE)),
+    f("lastState", 3, Kind::Object(&CORE_V1_CONTAINER_STATE)).by_value(),
     f("name", 1, Kind::String).required(),
     f("ready", 4, Kind::Bool).required(),
     f("resources", 11, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)),
     f("restartCount", 5, Kind::Int32).required(),
     f("started", 9, Kind::Bool).pointer(),
-    f("state", 2, Kind::Object(&CORE_V1_CONTAINER_STATE)),
+    f("state", 2, Kind::Object(&CORE_V1_CONTAINER_STATE)).by_value(),
     f("stopSignal", 15, Kind::String).pointer().go("v1.Signal"),
     f("user", 13, Kind::Object(&CORE_V1_CONTAINER_USER)),
     f("volumeMounts", 12, Kind::Object(&CORE_V1_VOLUME_MOUNT_STATUS)).list().list_type(ListType::Map, &["mountPath"]).merged().by("mountPath"),
@@ -618,7 +618,7 @@ CORE_V1_ENDPOINT_SUBSET = ty("core.v1.EndpointSubset", &[
 CORE_V1_ENDPOINTS = ty("core.v1.Endpoints", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("subsets", 2, Kind::Object(&CORE_V1_ENDPOINT_SUBSET)).list().list_type(ListType::Atomic, &[]),
 ]).kind();
 
@@ -655,7 +655,7 @@ CORE_V1_EPHEMERAL_CONTAINER = ty("core.v1.EphemeralContainer", &[
     f("ports", 6, Kind::Object(&CORE_V1_CONTAINER_PORT)).list().list_type(ListType::Map, &["containerPort", "protocol"]).merged().by("containerPort").within(1),
     f("readinessProbe", 11, Kind::Object(&CORE_V1_PROBE)).within(1),
     f("resizePolicy", 23, Kind::Object(&CORE_V1_CONTAINER_RESIZE_POLICY)).list().within(1),
-    f("resources", 8, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)).within(1),
+    f("resources", 8, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)).by_value().within(1),
     f("restartPolicy", 24, Kind::String).pointer().go("v1.ContainerRestartPolicy").within(1),
     f("restartPolicyRules", 25, Kind::Object(&CORE_V1_CONTAINER_RESTART_RULE)).list().within(1),
     f("securityContext", 15, Kind::Object(&CORE_V1_SECURITY_CONTEXT)).within(1),
@@ -684,7 +684,7 @@ CORE_V1_EPHEMERAL_CONTAINER_COMMON = ty("core.v1.EphemeralContainerCommon", &[
     f("ports", 6, Kind::Object(&CORE_V1_CONTAINER_PORT)).list().list_type(ListType::Map, &["containerPort", "protocol"]).merged().by("containerPort"),
     f("readinessProbe", 11, Kind::Object(&CORE_V1_PROBE)),
     f("resizePolicy", 23, Kind::Object(&CORE_V1_CONTAINER_RESIZE_POLICY)).list(),
-    f("resources", 8, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)),
+    f("resources", 8, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)).by_value(),
     f("restartPolicy", 24, Kind::String).pointer().go("v1.ContainerRestartPolicy"),
     f("restartPolicyRules", 25, Kind::Object(&CORE_V1_CONTAINER_RESTART_RULE)).list(),
     f("securityContext", 15, Kind::Object(&CORE_V1_SECURITY_CONTEXT)),
@@ -709,17 +709,17 @@ CORE_V1_EVENT = ty("core.v1.Event", &[
     f("count", 8, Kind::Int32),
     f("eventTime", 10, Kind::MicroTime),
     f("firstTimestamp", 6, Kind::Time),
-    f("involvedObject", 2, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).required(),
+    f("involvedObject", 2, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).required().by_value(),
     f("kind", 0, Kind::String),
     f("lastTimestamp", 7, Kind::Time),
     f("message", 4, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).required(),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).required().by_value(),
     f("reason", 3, Kind::String),
     f("related", 13, Kind::Object(&CORE_V1_OBJECT_REFERENCE)),
     f("reportingComponent", 14, Kind::String),
     f("reportingInstance", 15, Kind::String),
     f("series", 11, Kind::Object(&CORE_V1_EVENT_SERIES)),
-    f("source", 5, Kind::Object(&CORE_V1_EVENT_SOURCE)),
+    f("source", 5, Kind::Object(&CORE_V1_EVENT_SOURCE)).by_value(),
     f("type", 9, Kind::String),
 ]).kind();
 
@@ -947,9 +947,9 @@ CORE_V1_NFSVOLUME_SOURCE = ty("core.v1.NFSVolumeSource", &[
 CORE_V1_NAMESPACE = ty("core.v1.Namespace", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_NAMESPACE_SPEC)),
-    f("status", 3, Kind::Object(&CORE_V1_NAMESPACE_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_NAMESPACE_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&CORE_V1_NAMESPACE_STATUS)).by_value(),
 ]).kind();
 
 CORE_V1_NAMESPACE_CONDITION = ty("core.v1.NamespaceCondition", &[
@@ -972,9 +972,9 @@ CORE_V1_NAMESPACE_STATUS = ty("core.v1.NamespaceStatus", &[
 CORE_V1_NODE = ty("core.v1.Node", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_NODE_SPEC)),
-    f("status", 3, Kind::Object(&CORE_V1_NODE_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_NODE_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&CORE_V1_NODE_STATUS)).by_value(),
 ]).kind();
 
 CORE_V1_NODE_ADDRESS = ty("core.v1.NodeAddress", &[
@@ -1014,7 +1014,7 @@ CORE_V1_NODE_CONFIG_STATUS = ty("core.v1.NodeConfigStatus", &[
 ]);
 
 CORE_V1_NODE_DAEMON_ENDPOINTS = ty("core.v1.NodeDaemonEndpoints", &[
-    f("kubeletEndpoint", 1, Kind::Object(&CORE_V1_DAEMON_ENDPOINT)),
+    f("kubeletEndpoint", 1, Kind::Object(&CORE_V1_DAEMON_ENDPOINT)).by_value(),
 ]);
 
 CORE_V1_NODE_FEATURES = ty("core.v1.NodeFeatures", &[
@@ -1062,11 +1062,11 @@ CORE_V1_NODE_STATUS = ty("core.v1.NodeStatus", &[
     f("capacity", 1, Kind::Quantity).map(),
     f("conditions", 4, Kind::Object(&CORE_V1_NODE_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("config", 11, Kind::Object(&CORE_V1_NODE_CONFIG_STATUS)),
-    f("daemonEndpoints", 6, Kind::Object(&CORE_V1_NODE_DAEMON_ENDPOINTS)),
+    f("daemonEndpoints", 6, Kind::Object(&CORE_V1_NODE_DAEMON_ENDPOINTS)).by_value(),
     f("declaredFeatures", 14, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("features", 13, Kind::Object(&CORE_V1_NODE_FEATURES)),
     f("images", 8, Kind::Object(&CORE_V1_CONTAINER_IMAGE)).list().list_type(ListType::Atomic, &[]),
-    f("nodeInfo", 7, Kind::Object(&CORE_V1_NODE_SYSTEM_INFO)),
+    f("nodeInfo", 7, Kind::Object(&CORE_V1_NODE_SYSTEM_INFO)).by_value(),
     f("phase", 3, Kind::String).go("v1.NodePhase"),
     f("runtimeHandlers", 12, Kind::Object(&CORE_V1_NODE_RUNTIME_HANDLER)).list().list_type(ListType::Atomic, &[]),
     f("volumesAttached", 10, Kind::Object(&CORE_V1_ATTACHED_VOLUME)).list().list_type(ListType::Atomic, &[]),
@@ -1109,17 +1109,17 @@ CORE_V1_OBJECT_REFERENCE = ty("core.v1.ObjectReference", &[
 CORE_V1_PERSISTENT_VOLUME = ty("core.v1.PersistentVolume", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_SPEC)),
-    f("status", 3, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_STATUS)).by_value(),
 ]).kind();
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM = ty("core.v1.PersistentVolumeClaim", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC)),
-    f("status", 3, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS)).by_value(),
 ]).kind();
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION = ty("core.v1.PersistentVolumeClaimCondition", &[
@@ -1135,7 +1135,7 @@ CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC = ty("core.v1.PersistentVolumeClaimSpec", &
     f("accessModes", 1, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PersistentVolumeAccessMode"),
     f("dataSource", 7, Kind::Object(&CORE_V1_TYPED_LOCAL_OBJECT_REFERENCE)),
     f("dataSourceRef", 8, Kind::Object(&CORE_V1_TYPED_OBJECT_REFERENCE)),
-    f("resources", 2, Kind::Object(&CORE_V1_VOLUME_RESOURCE_REQUIREMENTS)),
+    f("resources", 2, Kind::Object(&CORE_V1_VOLUME_RESOURCE_REQUIREMENTS)).by_value(),
     f("selector", 4, Kind::Object(&META_V1_LABEL_SELECTOR)),
     f("storageClassName", 5, Kind::String).pointer(),
     f("volumeAttributesClassName", 9, Kind::String).pointer(),
@@ -1145,7 +1145,7 @@ CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC = ty("core.v1.PersistentVolumeClaimSpec", &
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS = ty("core.v1.PersistentVolumeClaimStatus", &[
     f("accessModes", 2, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PersistentVolumeAccessMode"),
-    f("allocatedResourceStatuses", 7, Kind::String).map().atomic(),
+    f("allocatedResourceStatuses", 7, Kind::String).map().granular(),
     f("allocatedResources", 5, Kind::Quantity).map(),
     f("capacity", 3, Kind::Quantity).map(),
     f("conditions", 4, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
@@ -1155,8 +1155,8 @@ CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS = ty("core.v1.PersistentVolumeClaimStatus
 ]);
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM_TEMPLATE = ty("core.v1.PersistentVolumeClaimTemplate", &[
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC)).required(),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC)).required().by_value(),
 ]);
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE = ty("core.v1.PersistentVolumeClaimVolumeSource", &[
@@ -1197,7 +1197,7 @@ CORE_V1_PERSISTENT_VOLUME_SPEC = ty("core.v1.PersistentVolumeSpec", &[
     f("capacity", 1, Kind::Quantity).map(),
     f("cephfs", 9, Kind::Object(&CORE_V1_CEPH_FSPERSISTENT_VOLUME_SOURCE)).within(2),
     f("cinder", 8, Kind::Object(&CORE_V1_CINDER_PERSISTENT_VOLUME_SOURCE)).within(2),
-    f("claimRef", 4, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).atomic(),
+    f("claimRef", 4, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).granular(),
     f("csi", 22, Kind::Object(&CORE_V1_CSIPERSISTENT_VOLUME_SOURCE)).within(2),
     f("fc", 10, Kind::Object(&CORE_V1_FCVOLUME_SOURCE)).within(2),
     f("flexVolume", 12, Kind::Object(&CORE_V1_FLEX_PERSISTENT_VOLUME_SOURCE)).within(2),
@@ -1238,9 +1238,9 @@ CORE_V1_PHOTON_PERSISTENT_DISK_VOLUME_SOURCE = ty("core.v1.PhotonPersistentDiskV
 CORE_V1_POD = ty("core.v1.Pod", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_POD_SPEC)),
-    f("status", 3, Kind::Object(&CORE_V1_POD_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_POD_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&CORE_V1_POD_STATUS)).by_value(),
 ]).kind();
 
 CORE_V1_POD_AFFINITY = ty("core.v1.PodAffinity", &[
@@ -1457,8 +1457,8 @@ CORE_V1_POD_STATUS = ty("core.v1.PodStatus", &[
 ]);
 
 CORE_V1_POD_TEMPLATE_SPEC = ty("core.v1.PodTemplateSpec", &[
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_POD_SPEC)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_POD_SPEC)).by_value(),
 ]);
 
 CORE_V1_PORT_STATUS = ty("core.v1.PortStatus", &[
@@ -1474,7 +1474,7 @@ CORE_V1_PORTWORX_VOLUME_SOURCE = ty("core.v1.PortworxVolumeSource", &[
 ]);
 
 CORE_V1_PREFERRED_SCHEDULING_TERM = ty("core.v1.PreferredSchedulingTerm", &[
-    f("preference", 2, Kind::Object(&CORE_V1_NODE_SELECTOR_TERM)).required(),
+    f("preference", 2, Kind::Object(&CORE_V1_NODE_SELECTOR_TERM)).required().by_value(),
     f("weight", 1, Kind::Int32).required(),
 ]);
 
@@ -1634,7 +1634,7 @@ CORE_V1_SECRET = ty("core.v1.Secret", &[
     f("data", 2, Kind::Bytes).map(),
     f("immutable", 5, Kind::Bool).pointer(),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("stringData", 4, Kind::String).map(),
     f("type", 3, Kind::String).go("v1.SecretType"),
 ]).kind();
@@ -1686,9 +1686,9 @@ CORE_V1_SECURITY_CONTEXT = ty("core.v1.SecurityContext", &[
 CORE_V1_SERVICE = ty("core.v1.Service", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_SERVICE_SPEC)),
-    f("status", 3, Kind::Object(&CORE_V1_SERVICE_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_SERVICE_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&CORE_V1_SERVICE_STATUS)).by_value(),
 ]).kind();
 
 CORE_V1_SERVICE_ACCOUNT = ty("core.v1.ServiceAccount", &[
@@ -1696,7 +1696,7 @@ CORE_V1_SERVICE_ACCOUNT = ty("core.v1.ServiceAccount", &[
     f("automountServiceAccountToken", 4, Kind::Bool).pointer(),
     f("imagePullSecrets", 3, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE)).list().list_type(ListType::Atomic, &[]),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("secrets", 2, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
 ]).kind();
 
@@ -1740,7 +1740,7 @@ CORE_V1_SERVICE_SPEC = ty("core.v1.ServiceSpec", &[
 
 CORE_V1_SERVICE_STATUS = ty("core.v1.ServiceStatus", &[
     f("conditions", 2, Kind::Object(&META_V1_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
-    f("loadBalancer", 1, Kind::Object(&CORE_V1_LOAD_BALANCER_STATUS)),
+    f("loadBalancer", 1, Kind::Object(&CORE_V1_LOAD_BALANCER_STATUS)).by_value(),
 ]);
 
 CORE_V1_SESSION_AFFINITY_CONFIG = ty("core.v1.SessionAffinityConfig", &[
@@ -1936,7 +1936,7 @@ CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE = ty("core.v1.VsphereVirtualDiskVolum
 ]);
 
 CORE_V1_WEIGHTED_POD_AFFINITY_TERM = ty("core.v1.WeightedPodAffinityTerm", &[
-    f("podAffinityTerm", 2, Kind::Object(&CORE_V1_POD_AFFINITY_TERM)).required(),
+    f("podAffinityTerm", 2, Kind::Object(&CORE_V1_POD_AFFINITY_TERM)).required().by_value(),
     f("weight", 1, Kind::Int32).required(),
 ]);
 
@@ -1949,7 +1949,7 @@ CORE_V1_WINDOWS_SECURITY_CONTEXT_OPTIONS = ty("core.v1.WindowsSecurityContextOpt
 
 DISCOVERY_V1_ENDPOINT = ty("discovery.v1.Endpoint", &[
     f("addresses", 1, Kind::String).list().required().list_type(ListType::Set, &[]),
-    f("conditions", 2, Kind::Object(&DISCOVERY_V1_ENDPOINT_CONDITIONS)),
+    f("conditions", 2, Kind::Object(&DISCOVERY_V1_ENDPOINT_CONDITIONS)).by_value(),
     f("deprecatedTopology", 5, Kind::String).map(),
     f("hints", 8, Kind::Object(&DISCOVERY_V1_ENDPOINT_HINTS)),
     f("hostname", 3, Kind::String).pointer(),
@@ -1981,7 +1981,7 @@ DISCOVERY_V1_ENDPOINT_SLICE = ty("discovery.v1.EndpointSlice", &[
     f("apiVersion", 0, Kind::String),
     f("endpoints", 2, Kind::Object(&DISCOVERY_V1_ENDPOINT)).list().keep_empty().list_type(ListType::Atomic, &[]),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("ports", 3, Kind::Object(&DISCOVERY_V1_ENDPOINT_PORT)).list().keep_empty().list_type(ListType::Atomic, &[]),
 ]).kind();
 
@@ -1999,13 +1999,13 @@ EVENTS_V1_EVENT = ty("events.v1.Event", &[
     f("deprecatedCount", 15, Kind::Int32),
     f("deprecatedFirstTimestamp", 13, Kind::Time),
     f("deprecatedLastTimestamp", 14, Kind::Time),
-    f("deprecatedSource", 12, Kind::Object(&CORE_V1_EVENT_SOURCE)),
+    f("deprecatedSource", 12, Kind::Object(&CORE_V1_EVENT_SOURCE)).by_value(),
     f("eventTime", 2, Kind::MicroTime).required(),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("note", 10, Kind::String),
     f("reason", 7, Kind::String),
-    f("regarding", 8, Kind::Object(&CORE_V1_OBJECT_REFERENCE)),
+    f("regarding", 8, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).by_value(),
     f("related", 9, Kind::Object(&CORE_V1_OBJECT_REFERENCE)),
     f("reportingController", 4, Kind::String),
     f("reportingInstance", 5, Kind::String),
@@ -2130,7 +2130,7 @@ META_V1_STATUS = ty("meta.v1.Status", &[
     f("details", 5, Kind::Object(&META_V1_STATUS_DETAILS)),
     f("kind", 0, Kind::String),
     f("message", 3, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_LIST_META)),
+    f("metadata", 1, Kind::Object(&META_V1_LIST_META)).by_value(),
     f("reason", 4, Kind::String).go("v1.StatusReason"),
     f("status", 2, Kind::String),
 ]).kind();
@@ -2163,7 +2163,7 @@ NODE_V1_RUNTIME_CLASS = ty("node.v1.RuntimeClass", &[
     f("apiVersion", 0, Kind::String),
     f("handler", 2, Kind::String).required(),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("overhead", 3, Kind::Object(&NODE_V1_OVERHEAD)),
     f("scheduling", 4, Kind::Object(&NODE_V1_SCHEDULING)),
 ]).kind();
@@ -2177,15 +2177,15 @@ POLICY_V1_EVICTION = ty("policy.v1.Eviction", &[
     f("apiVersion", 0, Kind::String),
     f("deleteOptions", 2, Kind::Object(&META_V1_DELETE_OPTIONS)),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
 ]).kind();
 
 POLICY_V1_POD_DISRUPTION_BUDGET = ty("policy.v1.PodDisruptionBudget", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&POLICY_V1_POD_DISRUPTION_BUDGET_SPEC)),
-    f("status", 3, Kind::Object(&POLICY_V1_POD_DISRUPTION_BUDGET_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&POLICY_V1_POD_DISRUPTION_BUDGET_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&POLICY_V1_POD_DISRUPTION_BUDGET_STATUS)).by_value(),
 ]).kind();
 
 POLICY_V1_POD_DISRUPTION_BUDGET_SPEC = ty("policy.v1.PodDisruptionBudgetSpec", &[
@@ -2213,15 +2213,15 @@ RBAC_V1_CLUSTER_ROLE = ty("rbac.v1.ClusterRole", &[
     f("aggregationRule", 3, Kind::Object(&RBAC_V1_AGGREGATION_RULE)),
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("rules", 2, Kind::Object(&RBAC_V1_POLICY_RULE)).list().keep_empty().list_type(ListType::Atomic, &[]),
 ]).kind();
 
 RBAC_V1_CLUSTER_ROLE_BINDING = ty("rbac.v1.ClusterRoleBinding", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("roleRef", 3, Kind::Object(&RBAC_V1_ROLE_REF)).required(),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("roleRef", 3, Kind::Object(&RBAC_V1_ROLE_REF)).required().by_value(),
     f("subjects", 2, Kind::Object(&RBAC_V1_SUBJECT)).list().list_type(ListType::Atomic, &[]),
 ]).kind();
 
@@ -2236,15 +2236,15 @@ RBAC_V1_POLICY_RULE = ty("rbac.v1.PolicyRule", &[
 RBAC_V1_ROLE = ty("rbac.v1.Role", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("rules", 2, Kind::Object(&RBAC_V1_POLICY_RULE)).list().keep_empty().list_type(ListType::Atomic, &[]),
 ]).kind();
 
 RBAC_V1_ROLE_BINDING = ty("rbac.v1.RoleBinding", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("roleRef", 3, Kind::Object(&RBAC_V1_ROLE_REF)).required(),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("roleRef", 3, Kind::Object(&RBAC_V1_ROLE_REF)).required().by_value(),
     f("subjects", 2, Kind::Object(&RBAC_V1_SUBJECT)).list().list_type(ListType::Atomic, &[]),
 ]).kind();
 
@@ -2286,7 +2286,7 @@ SCHEDULING_V1_PRIORITY_CLASS = ty("scheduling.v1.PriorityClass", &[
     f("description", 4, Kind::String),
     f("globalDefault", 3, Kind::Bool),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("preemptionPolicy", 5, Kind::String).pointer().go("v1.PreemptionPolicy"),
     f("value", 2, Kind::Int32).keep_empty(),
 ]).kind();
@@ -2294,8 +2294,8 @@ SCHEDULING_V1_PRIORITY_CLASS = ty("scheduling.v1.PriorityClass", &[
 STORAGE_V1_CSIDRIVER = ty("storage.v1.CSIDriver", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&STORAGE_V1_CSIDRIVER_SPEC)).required(),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&STORAGE_V1_CSIDRIVER_SPEC)).required().by_value(),
 ]).kind();
 
 STORAGE_V1_CSIDRIVER_SPEC = ty("storage.v1.CSIDriverSpec", &[
@@ -2315,8 +2315,8 @@ STORAGE_V1_CSIDRIVER_SPEC = ty("storage.v1.CSIDriverSpec", &[
 STORAGE_V1_CSINODE = ty("storage.v1.CSINode", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&STORAGE_V1_CSINODE_SPEC)).required(),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&STORAGE_V1_CSINODE_SPEC)).required().by_value(),
 ]).kind();
 
 STORAGE_V1_CSINODE_DRIVER = ty("storage.v1.CSINodeDriver", &[

@@ -132,8 +132,10 @@ pub struct Field {
     pub is_pointer: bool,
     /// An empty value is written though the field may be absent.
     pub keeps_empty: bool,
-    /// Whether server-side apply treats its object as one value.
-    pub is_atomic: bool,
+    /// Go holds its object by value: an absent one is an empty one.
+    pub is_by_value: bool,
+    /// Whether server-side apply treats its object or map as one value; none if that is the type's to say.
+    pub atomic: Option<bool>,
     /// How server-side apply sees a list.
     pub list_type: Option<ListType>,
     /// The members by which server-side apply tells list items apart.
@@ -171,7 +173,8 @@ pub(super) const fn f(name: &'static str, number: u32, kind: Kind) -> Field {
         is_required: false,
         is_pointer: false,
         keeps_empty: false,
-        is_atomic: false,
+        is_by_value: false,
+        atomic: None,
         list_type: None,
         list_map_keys: &[],
         strategy: Strategy::Default,
@@ -189,7 +192,9 @@ impl Field {
         required() { is_required: true }
         pointer() { is_pointer: true }
         keep_empty() { keeps_empty: true }
-        atomic() { is_atomic: true }
+        by_value() { is_by_value: true }
+        atomic() { atomic: Some(true) }
+        granular() { atomic: Some(false) }
         list_type(kind: ListType, keys: &'static [&'static str]) {
             list_type: Some(kind), list_map_keys: keys
         }

@@ -43,7 +43,8 @@ pub static ALL: &[Known] = &[
         "An object of this name exists."),
     known(409, Reason::Conflict,
         "A precondition failed: the object was changed since it was read, has another UID, or is in a state that does \
-         not allow this. Read it again and retry."),
+         not allow this. Read it again and retry. Or other managers own fields that an apply changes; `details.causes` \
+         names them."),
     known(410, Reason::Expired,
         "A list or watch continues from a revision that is no longer in the history, or a watch from one that the \
          server has not reached, after a restore from a backup. List again; the answer may have a token to continue \

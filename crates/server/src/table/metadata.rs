@@ -3,7 +3,8 @@
 use bytes::{BufMut as _, Bytes, BytesMut};
 use serde_json::{Value, json};
 
-use crate::object::{self, Stored};
+use crate::object::{self, ManagedFields, Stored};
+use crate::registry::Resource;
 
 /// The kind of a single metadata-only object.
 pub const KIND: &str = "PartialObjectMetadata";
@@ -33,18 +34,25 @@ pub(super) fn partial(object: &Value, version: &str) -> Value {
 /// Writes the metadata of a stored object as `PartialObjectMetadata` of `meta.k8s.io/v1`.
 pub fn put_partial_metadata(
     out: &mut BytesMut,
+    row: &Resource,
     stored: &Stored,
     revision: u64,
+    managed_fields: ManagedFields,
 ) -> serde_json::Result<()> {
     out.put_slice(PARTIAL);
-    object::put_metadata(out, stored, revision)?;
+    object::put_metadata(out, row, stored, revision, managed_fields)?;
     out.put_u8(b'}');
     Ok(())
 }
 
 /// The metadata of stored objects as `PartialObjectMetadataList`. `list_metadata` is that of the list
 /// itself: resourceVersion, continue, remainingItemCount.
-pub fn partial_metadata_list(list_metadata: &Value, items: &[Stored]) -> serde_json::Result<Bytes> {
+pub fn partial_metadata_list(
+    list_metadata: &Value,
+    row: &Resource,
+    items: &[Stored],
+    managed_fields: ManagedFields,
+) -> serde_json::Result<Bytes> {
     let (kind, version) = (LIST_KIND, api_version("v1"));
     let head = format!(
         "{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{list_metadata},\"items\":["
@@ -54,7 +62,7 @@ pub fn partial_metadata_list(list_metadata: &Value, items: &[Stored]) -> serde_j
         if index > 0 {
             out.put_u8(b',');
         }
-        put_partial_metadata(&mut out, stored, stored.modified)?;
+        put_partial_metadata(&mut out, row, stored, stored.modified, managed_fields)?;
     }
     out.put_slice(b"]}");
     Ok(out.freeze())
@@ -80,10 +88,18 @@ mod tests {
         assert_eq!(partial_metadata(&object), expected);
     }
 
+    fn pods() -> &'static Resource {
+        RESOURCES.iter().find(|row| row.kind == "Pod").unwrap()
+    }
+
+    fn list(metadata: &Value, items: &[Stored]) -> Value {
+        let list = partial_metadata_list(metadata, pods(), items, ManagedFields::Shown);
+        serde_json::from_slice(&list.unwrap()).unwrap()
+    }
+
     fn stored(metadata: &Value) -> Stored {
-        let pods = RESOURCES.iter().find(|row| row.kind == "Pod").unwrap();
         let tree = json!({"metadata": metadata, "spec": {"a": "}"}, "status": {}});
-        let (value, head) = Document::new(tree).encode(pods).unwrap();
+        let (value, head) = Document::new(tree).encode(pods()).unwrap();
         Arc::new(Record {
             key: "registry.pods.n.p".into(),
             value,
@@ -97,8 +113,7 @@ mod tests {
     fn a_list_has_the_metadata_of_each_stored_object() {
         let own = json!({"name": "p", "uid": "u", "labels": {"a": "} \" {"}});
         let items = [stored(&own), stored(&own)];
-        let list = partial_metadata_list(&json!({"resourceVersion": "9"}), &items).unwrap();
-        let list: Value = serde_json::from_slice(&list).unwrap();
+        let list = list(&json!({"resourceVersion": "9"}), &items);
         assert_eq!(list["kind"], "PartialObjectMetadataList");
         assert_eq!(list["metadata"]["resourceVersion"], "9");
         let mut metadata = own.clone();
@@ -109,8 +124,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_has_items() {
-        let list = partial_metadata_list(&json!({}), &[]).unwrap();
-        let list: Value = serde_json::from_slice(&list).unwrap();
+        let list = list(&json!({}), &[]);
         assert_eq!(list["items"], json!([]));
     }
 }

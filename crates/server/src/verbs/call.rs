@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
+use kennel_types::meta::{MANAGED_FIELDS_HEADER, OMIT_MANAGED_FIELDS};
 
+use crate::kinds::meta::{FIELD_MANAGER_LENGTH_MAX, is_printable};
+use crate::object::ManagedFields;
 use crate::present::Presenter;
 use crate::registry::Resource;
 use crate::request::User;
@@ -25,6 +28,25 @@ impl Call {
         self.headers.get(name)?.to_str().ok()
     }
 
+    /// The manager of the fields that the request writes: `fieldManager`, or the user agent up to the first
+    /// slash.
+    pub fn manager(&self) -> String {
+        if let Some(manager) = self.query.get("fieldManager") {
+            return manager.to_owned();
+        }
+        let agent = self.header(header::USER_AGENT).unwrap_or_default();
+        let name = agent.split('/').next().unwrap_or_default();
+        let printable = name.chars().filter(|c| is_printable(*c));
+        let mut manager = String::new();
+        for c in printable {
+            if manager.len() + c.len_utf8() > FIELD_MANAGER_LENGTH_MAX {
+                break;
+            }
+            manager.push(c);
+        }
+        manager
+    }
+
     /// The form that the `Accept` header asks for.
     pub fn form(&self) -> Result<Form> {
         accept::form(self.header(header::ACCEPT))
@@ -43,6 +65,10 @@ impl Call {
             let asked = asked.unwrap_or_default();
             ApiError::bad_request(format!("unrecognized includeObject value: \"{asked}\""))
         })?;
-        Ok(Presenter::new(row, self.form()?, include))
+        let managed_fields = match self.headers.get(MANAGED_FIELDS_HEADER) {
+            Some(value) if value == OMIT_MANAGED_FIELDS => ManagedFields::Omitted,
+            _ => ManagedFields::Shown,
+        };
+        Ok(Presenter::new(row, self.form()?, include, managed_fields))
     }
 }

@@ -1,12 +1,14 @@
 //! Create.
 
 use bytes::Bytes;
+use kennel_core::managed_fields::{Managers, Ownership};
 use kennel_store::{Op, WriteError};
 use kennel_types::Reason;
 use serde_json::Value;
 
 use super::call::Call;
 use super::decode::{self, Decoded};
+use super::managed_fields::{self, Author};
 use super::meta;
 use super::update::{Changed, Outcome, reply};
 use crate::admit::{self, Notes};
@@ -45,31 +47,60 @@ pub(super) async fn create_decoded(
 ) -> Result<Reply> {
     let Decoded { document, warnings } = decoded;
     let mut notes = Notes::from(warnings);
-    let user = &call.user;
-    let created = insert(api, user, row, namespace, document, dry_run, &mut notes);
-    let outcome = created.await?;
+    let manager = call.manager();
+    let new = New {
+        author: Author {
+            user: &call.user,
+            manager: &manager,
+        },
+        row,
+        namespace,
+        document,
+        managers: None,
+    };
+    let outcome = insert(api, new, dry_run, &mut notes).await?;
     reply(call, row, 201, Changed { outcome, notes })
 }
 
+/// An object to create.
+pub(super) struct New<'a> {
+    pub(super) author: Author<'a>,
+    pub(super) row: &'static Resource,
+    pub(super) namespace: Option<&'a str>,
+    pub(super) document: Document,
+    /// The managers that an apply leaves; none for any other create.
+    pub(super) managers: Option<Managers>,
+}
+
 /// Defaults, admits, validates and stores a decoded object.
-pub(crate) async fn insert(
+pub(super) async fn insert(
     api: &Api,
-    user: &User,
-    row: &'static Resource,
-    namespace: Option<&str>,
-    mut document: Document,
+    new: New<'_>,
     dry_run: bool,
     notes: &mut Notes,
 ) -> Result<Outcome> {
+    let New {
+        author,
+        row,
+        namespace,
+        mut document,
+        managers,
+    } = new;
     let tree = &mut document.tree;
     meta::prepare_create(tree, namespace)?;
     let generated = meta::generate_name(tree);
     row.strategy.default(tree);
+    document.ownership = match managers {
+        Some(managers) => Ownership::Listed(managers),
+        None => managed_fields::of_create(row, author.manager, tree)?,
+    };
+    let requested = document.tree.clone();
+    let tree = &mut document.tree;
     row.strategy.prepare_create(tree);
     let _lock = admit::lock(api, row).await;
     let write = admit::Write {
         api,
-        user,
+        user: author.user,
         row,
         namespace,
     };
@@ -81,14 +112,17 @@ pub(crate) async fn insert(
     // Held until the object is stored.
     let _reservation = admit::quota::reserve(write, tree, None)?;
     notes.warnings.extend(row.strategy.warnings(tree, None));
+    let ownership = std::mem::take(&mut document.ownership);
+    document.ownership =
+        managed_fields::after_own_change(row, ownership, &requested, &document.tree)?;
     if dry_run {
         return dry_run_result(api, row, namespace, document);
     }
     if generated {
-        return insert_generated(api, user, row, namespace, document).await;
+        return insert_generated(api, author.user, row, namespace, document).await;
     }
     let entry = Entry::of(row, namespace, &document)?;
-    api.admit_growth(user, 0, entry.value.len())?;
+    api.admit_growth(author.user, 0, entry.value.len())?;
     // Freed before the disk is waited for: the waiting future stays small, and the memory is reused while
     // it is still in the processor's cache.
     drop(document);

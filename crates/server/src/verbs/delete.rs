@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::options::{DeleteOptions, Propagation};
 use super::update::{commit, may_be_removed};
-use super::{At, meta, read};
+use super::{At, managed_fields, meta, read};
 use crate::admit;
 use crate::api::Api;
 use crate::kinds::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
@@ -100,6 +100,9 @@ pub(super) async fn delete_object(
         check_preconditions(&at, options, &old.tree)?;
         let mut new = old.clone();
         mark(at.row, &mut new.tree, options);
+        let stored_row = registry::stored_row(at.row);
+        new.ownership =
+            managed_fields::after_own_change(stored_row, new.ownership, &old.tree, &new.tree)?;
         if let Some(deleted) = commit_deletion(api, at, options, &stored, new).await? {
             return Ok(deleted);
         }

@@ -28,7 +28,6 @@ pub(super) fn prepare_create(tree: &mut Value, namespace: Option<&str>) -> Resul
     for field in [
         "metadata.resourceVersion",
         "metadata.selfLink",
-        "metadata.managedFields",
         "metadata.generation",
         "metadata.deletionTimestamp",
         "metadata.deletionGracePeriodSeconds",
@@ -75,7 +74,6 @@ pub(super) fn check_namespace(tree: &mut Value, namespace: Option<&str>) -> Resu
 /// Carries over the metadata that an update may not change or may leave out.
 pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     remove(new, "metadata.selfLink");
-    remove(new, "metadata.managedFields");
     let version = at(old, "metadata.resourceVersion").clone();
     set(new, "metadata.resourceVersion", version);
     kinds::meta::copy_omitted(&mut new["metadata"], &old["metadata"]);

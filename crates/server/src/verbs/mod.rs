@@ -10,11 +10,13 @@
 //! Every verb works on one [`Call`]: a request whose body has been read. [`connect`] forwards requests to the
 //! agents of nodes.
 
+mod apply;
 mod call;
 pub mod connect;
 mod create;
 mod decode;
 mod delete;
+mod managed_fields;
 mod meta;
 mod options;
 mod patch;
@@ -38,6 +40,9 @@ use crate::request::User;
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
+
+/// The manager of fields that the server writes itself.
+const SERVER_MANAGER: &str = "kennel-server";
 
 /// Serves a request for objects of a resource.
 pub async fn objects(api: &Api, call: &Call, place: &Place, verb: Verb<'_>) -> Result<Reply> {
@@ -102,8 +107,17 @@ pub(crate) async fn insert(
     namespace: Option<&str>,
     document: Document,
 ) -> Result<()> {
-    let mut notes = Notes::default();
-    create::insert(api, user, row, namespace, document, false, &mut notes)
+    let new = create::New {
+        author: managed_fields::Author {
+            user,
+            manager: SERVER_MANAGER,
+        },
+        row,
+        namespace,
+        document,
+        managers: None,
+    };
+    create::insert(api, new, false, &mut Notes::default())
         .await
         .map(drop)
 }
@@ -137,7 +151,10 @@ pub(crate) async fn amend(
     let part = registry::Part::Main;
     let whole = update::Change {
         at,
-        by: user,
+        by: managed_fields::Author {
+            user,
+            manager: SERVER_MANAGER,
+        },
         part,
         dry_run: false,
     };
@@ -148,6 +165,7 @@ pub(crate) async fn amend(
             document,
             expected: None,
             warnings: Vec::new(),
+            managers: None,
         })
     };
     update::modify(api, whole, edit).await.map(drop)

@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use super::call::Call;
+use super::managed_fields::Author;
 use super::update::{Change, Edit, check_name, expected_version, modify, reply};
-use super::{At, decode};
+use super::{At, apply, decode};
 use crate::api::Api;
 use crate::field::{FieldError, Path};
-use crate::object::Document;
+use crate::object::{Document, ManagedFields};
 use crate::patch::{PatchError, json, merge, strategic};
 use crate::registry::Part;
 use crate::request::path::Place;
@@ -17,10 +18,11 @@ use crate::schema;
 use crate::status::{ApiError, Result};
 use crate::tree::text;
 
+/// The media types of patches, in upstream's order.
+const ACCEPTED: &[&str] = &[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, apply::MEDIA_TYPE];
+
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
-/// Server-side apply, in any of its encodings.
-const APPLY_PATCH: &str = "application/apply-patch";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 pub(super) async fn patch(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -29,6 +31,9 @@ pub(super) async fn patch(api: &Api, call: &Call, place: &Place) -> Result<Reply
 
 /// PATCH of an object or of one part of it.
 pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part) -> Result<Reply> {
+    if call.media_type() == apply::MEDIA_TYPE {
+        return apply::apply(api, call, place, part).await;
+    }
     let at = At::of(place)?;
     let (format, duplicates) = Format::of(call)?;
     let dry_run = call.query.dry_run("PatchOptions")?;
@@ -36,15 +41,23 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
     call.query.check_field_manager("PatchOptions")?;
     refuse_force(call)?;
     call.form()?;
-    let by = &call.user;
+    let manager = call.manager();
+    let names_managers = names_managers(&call.body);
     let change = Change {
         at,
-        by,
+        by: Author {
+            user: &call.user,
+            manager: &manager,
+        },
         part,
         dry_run,
     };
     let changed = modify(api, change, |old| {
-        let mut tree = old.tree.clone();
+        let mut tree = if names_managers {
+            old.clone().into_shown(at.row, ManagedFields::Shown)
+        } else {
+            old.tree.clone()
+        };
         format.apply(&at, &mut tree)?;
         let refuse = |why: String| invalid_result(&call.body, &why);
         if !tree.is_object() {
@@ -57,10 +70,17 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
             document: Document::new(tree),
             expected,
             warnings,
+            managers: None,
         })
     })
     .await?;
     reply(call, at.row, 200, changed)
+}
+
+/// Whether a patch may be about `metadata.managedFields`, which are not in the tree otherwise.
+fn names_managers(patch: &[u8]) -> bool {
+    const NAME: &[u8] = b"managedFields";
+    patch.windows(NAME.len()).any(|window| window == NAME)
 }
 
 /// The refusal of a patch whose result is not a valid object.
@@ -107,15 +127,7 @@ impl Format {
             JSON_PATCH => Ok((Self::Json(call.body.clone()), Vec::new())),
             MERGE_PATCH => parse(Self::Merge),
             STRATEGIC_PATCH => parse(Self::Strategic),
-            other => {
-                let accepted = [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH];
-                let mut error = ApiError::unsupported_media_type(&accepted);
-                if other.starts_with(APPLY_PATCH) {
-                    let words = "server-side apply is not served";
-                    error.message = format!("{words}: {}", error.message);
-                }
-                Err(error)
-            }
+            _ => Err(ApiError::unsupported_media_type(ACCEPTED)),
         }
     }
 
@@ -128,6 +140,9 @@ impl Format {
             }
         };
         done.map_err(|error| match error {
+            PatchError::Rejected(_) if matches!(self, Self::Json(_)) => {
+                ApiError::json_patch_rejected()
+            }
             PatchError::Malformed(why) => ApiError::bad_request(why),
             PatchError::Rejected(why) => ApiError::unprocessable(why),
             PatchError::TooLarge(why) => ApiError::too_large_because(why),
@@ -136,7 +151,7 @@ impl Format {
 }
 
 /// Refuses a patch that changes the name, kind or apiVersion. (Validation of metadata refuses another uid.)
-fn check_identity(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
+pub(super) fn check_identity(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
     check_name(at, new)?;
     for field in ["kind", "apiVersion"] {
         if new[field] != old[field] {
@@ -148,7 +163,7 @@ fn check_identity(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
 }
 
 /// A patch that sets another resourceVersion is conditional on it.
-fn conditional_version(new: &Value, old: &Value) -> Result<Option<u64>> {
+pub(super) fn conditional_version(new: &Value, old: &Value) -> Result<Option<u64>> {
     if text(new, "metadata.resourceVersion") == text(old, "metadata.resourceVersion") {
         return Ok(None);
     }

@@ -11,7 +11,7 @@ use crate::api::Api;
 use crate::continuation::Continuation;
 use crate::field::{FieldError, Path};
 use crate::object::{self, Head};
-use crate::present::{ListBody, list_pieces};
+use crate::present::ListBody;
 use crate::registry::EmptyCollection;
 use crate::request::accept::Form;
 use crate::request::path::Place;
@@ -64,7 +64,7 @@ pub(super) async fn list(api: &Api, call: &Call, place: &Place) -> Result<Reply>
     match presenter.list(&metadata, page.records)? {
         ListBody::Whole(bytes) => Ok(Reply::json(200, bytes)),
         ListBody::Pieces(head, items) => {
-            let pieces = Box::new(list_pieces(head, items));
+            let pieces = Box::new(presenter.pieces(head, items));
             Ok(Reply::stream(Body::Pieces(pieces)))
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kennel_core::certificates::revocation as rules;
+use kennel_core::managed_fields::{Managers, Ownership};
 use kennel_store::{Durability, Op, WriteError, Written};
 use kennel_types::{Reason, Verb};
 use serde_json::Value;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::create::{create_decoded, store_failed};
 use super::decode::Decoded;
+use super::managed_fields::{self, Author};
 use super::{At, decode, meta};
 use crate::admit::quota::{self, Reservation};
 use crate::admit::{self, Notes, node_restriction};
@@ -37,6 +39,8 @@ pub(super) struct Edit {
     /// The resourceVersion that the change depends on, if it does.
     pub(super) expected: Option<u64>,
     pub(super) warnings: Vec<String>,
+    /// The managers that an apply leaves; none for any other change.
+    pub(super) managers: Option<Managers>,
 }
 
 pub(super) struct Changed {
@@ -55,7 +59,7 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) at: At<'a>,
-    pub(super) by: &'a User,
+    pub(super) by: Author<'a>,
     pub(super) part: Part,
     pub(super) dry_run: bool,
 }
@@ -86,10 +90,13 @@ pub(super) async fn update_part(
     }
     let expected = expected_version(&decoded.document.tree)?;
     let unconditional = at.row.unconditional_update || part != Part::Main;
-    let by = &call.user;
+    let manager = call.manager();
     let change = Change {
         at,
-        by,
+        by: Author {
+            user: &call.user,
+            manager: &manager,
+        },
         part,
         dry_run,
     };
@@ -107,6 +114,7 @@ pub(super) async fn update_part(
             document,
             expected,
             warnings: decoded.warnings.clone(),
+            managers: None,
         })
     })
     .await?;
@@ -149,13 +157,14 @@ pub(super) async fn modify(
             mut document,
             expected,
             warnings,
+            managers,
         } = edit(&old)?;
         let mut notes = Notes::from(warnings);
         if expected.is_some_and(|revision| revision != stored.modified) {
             return Err(ApiError::stale(at.row, at.name));
         }
         // Held until the new version is stored.
-        let _reservation = apply_rules(api, change, &mut document, &old, &mut notes)?;
+        let _reservation = apply_rules(api, change, &mut document, &old, managers, &mut notes)?;
         if change.part == Part::Main {
             let warnings = at.row.strategy.warnings(&document.tree, Some(&old.tree));
             notes.warnings.extend(warnings);
@@ -175,17 +184,23 @@ fn apply_rules<'a>(
     change: Change<'a>,
     new: &mut Document,
     old: &Document,
+    managers: Option<Managers>,
     notes: &mut Notes,
 ) -> Result<Option<Reservation<'a>>> {
-    let Change { at, part, .. } = change;
+    let Change { at, part, by, .. } = change;
     let row = at.row;
+    let requested = managed_fields::take(&mut new.tree);
     meta::prepare_update(&mut new.tree, &old.tree);
     new.keep_raw_of(old);
     row.strategy.default(&mut new.tree);
-    node_restriction::update(change.by, row, part, &new.tree, &old.tree)?;
+    new.ownership = match managers {
+        Some(managers) => Ownership::Listed(managers),
+        None => managed_fields::of_update(row, part, by.manager, &requested, (new, old))?,
+    };
+    node_restriction::update(by.user, row, part, &new.tree, &old.tree)?;
     let write = admit::Write {
         api,
-        user: change.by,
+        user: by.user,
         row,
         namespace: at.namespace,
     };
@@ -236,10 +251,14 @@ async fn write(
     let remove = tree::is_deleting(&document.tree) && may_be_removed(row, &document.tree);
     let durability = row.strategy.durability(&document.tree, &old.tree);
     let version = stored.modified.to_string();
+    if row.conversion.is_none() {
+        document.settle_ownership(row);
+    }
+    let is_same = managed_fields::same_but_times(row, &document, &old);
     row.convert_to_stored(&mut document.tree);
     let encoded = document.encode(registry::stored_row(row));
     let (value, head) = encoded.map_err(ApiError::internal)?;
-    if value == stored.value && !remove {
+    if (is_same || value == stored.value) && !remove {
         return Ok(Some(Outcome::Stored(Arc::clone(stored))));
     }
     if change.dry_run {
@@ -367,7 +386,7 @@ fn check_uid(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
 }
 
 /// A PUT that creates an object needs the right to create it, beside the right to update.
-fn check_may_create(api: &Api, user: &User, at: &At<'_>) -> Result<()> {
+pub(super) fn check_may_create(api: &Api, user: &User, at: &At<'_>) -> Result<()> {
     let asked = ResourceAttributes {
         verb: Verb::Create,
         group: at.row.group,

@@ -6,7 +6,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kennel_store::Event;
 
 use super::Filter;
-use crate::object::{self, Head, Stored};
+use crate::object::{self, Head, ManagedFields, Stored};
+use crate::registry::Resource;
 
 /// The type of an event for one watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,8 @@ impl Change {
 pub struct Shared {
     /// The event.
     pub event: Arc<Event<Head>>,
-    lines: [OnceLock<Bytes>; 3],
+    /// With and without managed fields.
+    lines: [[OnceLock<Bytes>; 3]; 2],
 }
 
 impl Shared {
@@ -58,7 +60,7 @@ impl Shared {
     pub fn new(event: Arc<Event<Head>>) -> Self {
         Self {
             event,
-            lines: [OnceLock::new(), OnceLock::new(), OnceLock::new()],
+            lines: Default::default(),
         }
     }
 
@@ -72,25 +74,41 @@ impl Shared {
     }
 
     /// The event as one line of JSON.
-    pub fn line(&self, change: Change) -> Bytes {
+    pub fn line(&self, row: &Resource, change: Change, managed_fields: ManagedFields) -> Bytes {
         let slot = match change {
             Change::Added => 0,
             Change::Modified => 1,
             Change::Deleted => 2,
         };
         let make = || match self.object(change) {
-            Some(stored) => line(change.word(), stored, self.event.revision),
+            Some(stored) => line(
+                change.word(),
+                row,
+                stored,
+                self.event.revision,
+                managed_fields,
+            ),
             None => Bytes::new(),
         };
-        self.lines[slot].get_or_init(make).clone()
+        let variant = match managed_fields {
+            ManagedFields::Shown => 0,
+            ManagedFields::Omitted => 1,
+        };
+        self.lines[variant][slot].get_or_init(make).clone()
     }
 }
 
 /// A stored object as one line of a watch.
-pub fn line(word: &str, stored: &Stored, revision: u64) -> Bytes {
+pub fn line(
+    word: &str,
+    row: &Resource,
+    stored: &Stored,
+    revision: u64,
+    managed_fields: ManagedFields,
+) -> Bytes {
     let mut out = BytesMut::with_capacity(stored.value.len() + 96);
     put_line_start(&mut out, word);
-    object::put(&mut out, stored, revision);
+    object::put(&mut out, row, stored, revision, managed_fields);
     out.put_slice(b"}\n");
     out.freeze()
 }

@@ -179,14 +179,22 @@ impl Stream {
 
     fn encode(&mut self, due: &Due) -> Bytes {
         match due {
-            Due::Event(shared, change) if self.presenter.is_verbatim() => shared.line(*change),
+            Due::Event(shared, change) if self.presenter.is_verbatim() => shared.line(
+                self.presenter.row(),
+                *change,
+                self.presenter.managed_fields(),
+            ),
             Due::Event(shared, change) => match shared.object(*change) {
                 Some(stored) => self.presented(change.word(), stored, shared.event.revision),
                 None => Bytes::new(),
             },
-            Due::Object(stored) if self.presenter.is_verbatim() => {
-                line(Change::Added.word(), stored, stored.modified)
-            }
+            Due::Object(stored) if self.presenter.is_verbatim() => line(
+                Change::Added.word(),
+                self.presenter.row(),
+                stored,
+                stored.modified,
+                self.presenter.managed_fields(),
+            ),
             Due::Object(stored) => self.presented(Change::Added.word(), stored, stored.modified),
             Due::InitialEventsEnd => self.bookmark(self.covered, true),
         }

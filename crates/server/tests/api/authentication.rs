@@ -21,6 +21,18 @@ fn with(mut request: Request<Bytes>, headers: &[(&'static str, &str)]) -> Reques
     request
 }
 
+#[tokio::test]
+async fn a_review_is_no_table() {
+    let server = TestServer::new().await;
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let asked = || request(Method::POST, WHOAMI, Some(&json!({})));
+    let refused = server.send(with(asked(), &[("accept", table)])).await;
+    refused.fails(406, "NotAcceptable");
+    let either = format!("{table},application/json");
+    let answered = server.send(with(asked(), &[("accept", &either)])).await;
+    assert_eq!(answered.is(201)["kind"], "SelfSubjectReview");
+}
+
 /// The user that the server finds for a request with this token.
 async fn whoami(server: &TestServer, token: &str) -> Answer {
     let bearer = format!("Bearer {token}");

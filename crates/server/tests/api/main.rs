@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod admission;
+mod apply;
 mod audit;
 mod authentication;
 mod authorization;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::go;
+use crate::go::json as go;
 
 /// The data for a template, in upstream's exact bytes.
 pub fn of_template(template: &Value) -> String {

@@ -8,7 +8,6 @@
 //! Pure functions; the planner claims revisions (rule 4.1) and requests the writes.
 
 pub mod data;
-mod go;
 pub mod name;
 pub mod object;
 mod prune;

@@ -70,6 +70,7 @@ sessions!(
     rollouts,
     scheduling,
     secrets,
+    server_side_apply,
     services,
 );
 

@@ -24,6 +24,14 @@ fn set_template_generation(object: &mut Value, generation: i64) {
     }
 }
 
+/// Sets the template generation that a client left out, as the conversion from upstream's internal form does:
+/// its writer owns the annotation.
+pub(super) fn default_template_generation(object: &mut Value) {
+    if template_generation(object).is_none() {
+        set_template_generation(object, 0);
+    }
+}
+
 /// Sets the template generation of a new DaemonSet. Keeps a positive one of the user, and leaves one
 /// that is not a number for validation to refuse.
 pub(super) fn create(object: &mut Value) {

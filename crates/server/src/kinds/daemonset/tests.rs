@@ -220,6 +220,17 @@ fn s1_3_8_the_selector_is_immutable() {
             "spec.selector: Invalid value: {\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"Exists\"}]}: field is immutable",
         ],
     );
+    // It is named before what is wrong with the template.
+    let both = updated(&old, |new| {
+        new["spec"]["selector"] = json!({"matchLabels": {"other": "x"}});
+        new["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
+    });
+    let errors = DaemonSet.validate_update(&both, &old);
+    let fields: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
+    assert!(
+        fields.len() > 1 && fields[0].ends_with("field is immutable"),
+        "{fields:?}"
+    );
     let same = updated(&old, |new| {
         new["spec"]["selector"]["matchExpressions"] = json!([]);
     });

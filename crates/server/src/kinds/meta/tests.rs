@@ -145,16 +145,18 @@ fn finalizers_say_whose_they_are() {
 
 #[test]
 fn managed_fields_have_an_operation() {
-    create(
-        &json!({"name": "a", "namespace": "n", "managedFields": [
-            {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1"},
-            {"manager": "m\n", "operation": "", "fieldsType": "V2"},
-        ]}),
-        &[
+    let errors = managed_fields(&json!({"managedFields": [
+        {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1"},
+        {"manager": "m\n", "operation": "", "fieldsType": "V2"},
+    ]}));
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        errors,
+        [
             "metadata.managedFields[1].operation: Invalid value: \"\": must be `Apply` or `Update`",
             "metadata.managedFields[1].fieldsType: Invalid value: \"V2\": must be `FieldsV1`",
-            "metadata.managedFields[1].manager: Invalid value: \"m\\n\": should only contain \
-             printable characters",
+            "metadata.managedFields[1].manager: Invalid value: \"m\\n\": invalid character U+000A \
+             (at position 1)",
         ],
     );
 }

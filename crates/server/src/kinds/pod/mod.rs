@@ -56,12 +56,24 @@ pub(crate) use kennel_core::pod::defaults;
 use super::Strategy;
 use crate::field::{Errors, Path};
 use crate::names;
+use crate::registry::Part;
 use crate::tree;
 
 #[derive(Debug)]
 pub struct Pod;
 
 impl Strategy for Pod {
+    fn reset_fields(&self, part: Part) -> &'static [&'static [&'static str]] {
+        match part {
+            Part::Status => &[
+                &["spec"],
+                &["metadata", "deletionTimestamp"],
+                &["metadata", "ownerReferences"],
+            ],
+            _ => &[&["status"]],
+        }
+    }
+
     fn default(&self, object: &mut Value) {
         if !tree::has(object, "spec") {
             tree::set(object, "spec", serde_json::json!({}));

@@ -11,6 +11,7 @@ use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
 use crate::tree::text;
 use crate::verbs::call::Call;
+use crate::verbs::managed_fields::Author;
 use crate::verbs::update::{Change, Edit, modify};
 use crate::verbs::{At, decode, meta};
 
@@ -47,7 +48,10 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
     let uid = text(binding, "metadata.uid");
     let change = Change {
         at,
-        by: &call.user,
+        by: Author {
+            user: &call.user,
+            manager: "",
+        },
         part: Part::Binding,
         dry_run,
     };
@@ -72,6 +76,7 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
             document,
             expected: None,
             warnings: Vec::new(),
+            managers: None,
         })
     })
     .await?;

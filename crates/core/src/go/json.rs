@@ -1,6 +1,6 @@
 //! JSON as Go's encoder writes it: compact, keys sorted, `<`, `>`, `&`, U+2028 and U+2029 escaped.
 //!
-//! kubectl compares revisions byte by byte with what Go writes.
+//! kubectl compares revisions byte by byte with what Go writes, and keys of managed fields contain such JSON.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use serde_json::ser::{Formatter, Serializer};
 const EXPONENTS: (f64, f64) = (1e-6, 1e21);
 
 /// Serialises a value. Keys are sorted because `serde_json::Map` is.
-pub(super) fn to_string(value: &Value) -> String {
+pub fn to_string(value: &Value) -> String {
     let mut out = Vec::new();
     value
         .serialize(&mut Serializer::with_formatter(&mut out, Go))

@@ -1,11 +1,13 @@
-//! Go's formatting of values in messages: quoted strings (`%q`), any value (`%v`) and type names.
+//! Values as Go writes them: quoted strings (`%q`), any value (`%v`), type names, and [`json`].
+
+pub mod json;
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
 /// A string as Go's `%q` shows it.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -16,7 +18,7 @@ pub(crate) fn quote(text: &str) -> String {
 }
 
 /// A character as Go's `%q` shows it, in single quotes.
-pub(crate) fn quote_char(c: char) -> String {
+pub fn quote_char(c: char) -> String {
     let mut out = String::from('\'');
     push_quoted(&mut out, c, '\'');
     out.push('\'');
@@ -45,7 +47,7 @@ fn push_hex(out: &mut String, prefix: &str, code: u32, width: usize) {
 }
 
 /// A tree as Go's `%v` shows it: `map[image:x ports:[1 2]]`.
-pub(crate) fn show(value: &Value) -> String {
+pub fn show(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
@@ -64,7 +66,7 @@ pub(crate) fn show(value: &Value) -> String {
 }
 
 /// The Go type of a value in an `interface{}` tree.
-pub(crate) fn type_of(value: &Value) -> &'static str {
+pub fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
         Value::Bool(_) => "bool",
@@ -77,7 +79,7 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
 }
 
 /// Go's decoder names a JSON value of the wrong type so.
-pub(crate) fn json_type(value: &Value) -> &'static str {
+pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -1,0 +1,6 @@
+//! What managed fields do, as tables.
+
+mod apply;
+mod formats;
+mod updates;
+mod walks;

@@ -1,0 +1,123 @@
+//! Server-side apply as kubectl users meet it: `crates/server/tests/data/apply-walk.json` is a walk of commands and requests.
+//! All of them are made in order, and what was recorded with Kubernetes v1.36 for a third of them is compared.
+
+use kennel_testkit::{Access, Answer, Kennel, Kubectl, Version};
+use serde_json::{Value, json};
+
+/// How many steps there are, and how many of them were recorded, so that none can be lost unseen.
+const STEPS: usize = 88;
+const RECORDED: usize = 28;
+
+const NAMESPACE: &str = "apply-walk";
+
+/// One walk: a kubectl and a connection to the same server.
+struct Walk {
+    kubectl: Kubectl,
+    access: Access,
+}
+
+impl Walk {
+    /// Makes a step and returns what there is to compare.
+    fn step(&self, step: &Value) -> String {
+        if let Some(object) = step["managedFields of"].as_str() {
+            return self.managed_fields(object);
+        }
+        if let Some(request) = step["request"].as_str() {
+            return self.request(request, step);
+        }
+        let arguments = step["kubectl"].as_array().expect("a step does something");
+        let arguments: Vec<&str> = arguments.iter().filter_map(Value::as_str).collect();
+        let input = match &step["stdin"] {
+            Value::Null => String::new(),
+            manifest => manifest.to_string(),
+        };
+        let arguments = [&arguments[..], &["-n", NAMESPACE]].concat();
+        let Answer { stdout, stderr, .. } = self.kubectl.run_with_input(&arguments, &input);
+        match stderr.as_str() {
+            "" => stdout,
+            stderr => format!("{stdout}[stderr]\n{stderr}"),
+        }
+    }
+
+    /// The managers of an object without times.
+    fn managed_fields(&self, object: &str) -> String {
+        let shown = self.kubectl.run(&[
+            "get",
+            object,
+            "-n",
+            NAMESPACE,
+            "-o",
+            "json",
+            "--show-managed-fields",
+        ]);
+        let object: Value = serde_json::from_str(&shown.ok()).unwrap();
+        let mut entries = object["metadata"]["managedFields"].clone();
+        for entry in entries.as_array_mut().into_iter().flatten() {
+            entry.as_object_mut().unwrap().remove("time");
+        }
+        entries.to_string()
+    }
+
+    /// A failure as its Status; an object as its kind and its managers.
+    fn request(&self, request: &str, step: &Value) -> String {
+        let (method, path) = request.split_once(' ').unwrap();
+        let content_type = step["contentType"].as_str().unwrap();
+        let body = step["body"].as_str().unwrap();
+        let mut wire = self.access.open().unwrap();
+        let reply = wire
+            .ask(method, path, content_type, body.as_bytes())
+            .unwrap()
+            .json();
+        if reply["kind"] != "Status" {
+            let entries = reply["metadata"]["managedFields"].as_array().unwrap();
+            let name = |entry: &Value| json!([entry["manager"], entry["operation"]]);
+            let mut managers: Vec<Value> = entries.iter().map(name).collect();
+            managers.sort_by_key(Value::to_string);
+            return json!({"kind": reply["kind"], "managers": managers}).to_string();
+        }
+        let fields = ["code", "details", "kind", "message", "reason"];
+        let status: Value = fields
+            .map(|name| (name, reply[name].clone()))
+            .into_iter()
+            .collect();
+        status.to_string()
+    }
+}
+
+/// Recordings have runs of blanks folded; JSON is compared as a value.
+fn comparable(text: &str) -> String {
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => value.to_string(),
+        Err(_) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+#[test]
+fn every_step_ends_as_it_ends_with_kubernetes() {
+    let kennel = Kennel::server(env!("CARGO_BIN_EXE_kennel"));
+    let walk = Walk {
+        kubectl: Kubectl::new(Version::V1_32, &kennel.kubeconfig()),
+        access: Access::admin(kennel.address(), &kennel.data_dir()),
+    };
+    walk.kubectl.run(&["create", "namespace", NAMESPACE]).ok();
+    let steps = include_str!("../../../server/tests/data/apply-walk.json");
+    let steps: Vec<Value> = serde_json::from_str(steps).expect("the walk is JSON");
+    assert_eq!(steps.len(), STEPS);
+    let mut compared = 0;
+    let mut differences = Vec::new();
+    for step in &steps {
+        let printed = comparable(&walk.step(step));
+        let Some(expected) = step["kubectl_prints"].as_str() else {
+            continue;
+        };
+        compared += 1;
+        let expected = comparable(expected);
+        if printed != expected {
+            let name = step["step"].as_str().unwrap();
+            differences.push(format!("{name}\n- {expected}\n+ {printed}\n"));
+        }
+    }
+    assert_eq!(compared, RECORDED);
+    let count = differences.len();
+    assert!(count == 0, "{count} differ:\n{}", differences.join("\n"));
+}

@@ -1,0 +1,409 @@
+//! Server-side apply and managed fields.
+
+use http::{Method, header};
+use kennel_server::request::User;
+use serde_json::{Value, json};
+
+use crate::fixture::{DAEMONSETS, MAPS, MERGE, PODS, TestServer, daemonset, pod, request};
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+fn config_map(data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
+}
+
+fn path(manager: &str) -> String {
+    format!("{MAPS}/a?fieldManager={manager}")
+}
+
+/// `manager operation subresource` of each entry, with its fields.
+fn managers(object: &Value) -> Vec<(String, Value)> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    let entries = entries.into_iter().flatten().map(|entry| {
+        let text = |name: &str| entry[name].as_str().unwrap_or_default();
+        let who = [text("manager"), text("operation"), text("subresource")].join(" ");
+        (who.trim().to_owned(), entry["fieldsV1"].clone())
+    });
+    entries.collect()
+}
+
+fn names(object: &Value) -> Vec<String> {
+    managers(object).into_iter().map(|(name, _)| name).collect()
+}
+
+#[tokio::test]
+async fn an_apply_creates_and_changes_an_object() {
+    let server = TestServer::new().await;
+    let made = server
+        .patch(APPLY, &path("alice"), &config_map(&json!({"k": "1"})))
+        .await
+        .is(201);
+    assert_eq!(made["data"]["k"], "1");
+    assert_eq!(
+        managers(&made),
+        [("alice Apply".to_owned(), json!({"f:data": {"f:k": {}}}))]
+    );
+    let again = server
+        .patch(APPLY, &path("alice"), &config_map(&json!({"k": "1"})))
+        .await
+        .ok();
+    assert_eq!(again, made, "an apply of the same writes nothing");
+    let changed = server
+        .patch(APPLY, &path("alice"), &config_map(&json!({"l": "2"})))
+        .await
+        .ok();
+    assert_eq!(changed["data"], json!({"l": "2"}));
+}
+
+#[tokio::test]
+async fn yaml_is_applied_and_its_mistakes_are_named() {
+    let server = TestServer::new().await;
+    let yaml =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: &x '1'\n  l: *x\n";
+    let made = server.patch_text(APPLY, &path("y"), yaml).await.is(201);
+    assert_eq!(made["data"], json!({"k": "1", "l": "1"}));
+    let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: '1'\n  k: '2'\n";
+    let warned = server.patch_text(APPLY, &path("y"), twice).await;
+    assert_eq!(warned.ok()["data"], json!({"k": "2"}));
+    let warning = warned.header(header::WARNING);
+    assert!(
+        warning.contains("line 6: key \\\"k\\\" already set in map"),
+        "{warning}"
+    );
+    let strict = format!("{}&fieldValidation=Strict", path("y"));
+    server.patch_text(APPLY, &strict, twice).await.says(
+        400,
+        "BadRequest",
+        "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key \"k\" already set in map",
+    );
+}
+
+#[tokio::test]
+async fn bodies_that_are_no_configuration_are_refused() {
+    let server = TestServer::new().await;
+    let bomb = format!(
+        "a: &a [x,x,x,x,x,x,x,x,x,x]\n{}",
+        ('b'..='k')
+            .map(|c| {
+                let before = char::from(c as u8 - 1);
+                format!("{c}: &{c} [{}]\n", vec![format!("*{before}"); 10].join(","))
+            })
+            .collect::<String>()
+    );
+    for (body, expected) in [
+        (
+            "{{{",
+            "error decoding YAML: error converting YAML to JSON: yaml: line 1: ",
+        ),
+        (
+            bomb.as_str(),
+            "error decoding YAML: error converting YAML to JSON: yaml: document contains excessive aliasing",
+        ),
+        (
+            "- a",
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}",
+        ),
+        ("", "invalid object type: /, Kind="),
+        (
+            "{\"metadata\": {\"name\": \"a\"}}",
+            "invalid object type: /, Kind=",
+        ),
+        (
+            "{\"apiVersion\": \"apps/v1\", \"kind\": \"DaemonSet\"}",
+            "invalid object type: apps/v1, Kind=DaemonSet",
+        ),
+        (
+            "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"a\", \"managedFields\": []}}",
+            "metadata.managedFields must be nil",
+        ),
+    ] {
+        let status = server
+            .patch_text(APPLY, &path("m"), body)
+            .await
+            .fails(400, "BadRequest");
+        let message = status["message"].as_str().unwrap();
+        assert!(message.starts_with(expected), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn options_are_checked() {
+    let server = TestServer::new().await;
+    let body = config_map(&json!({}));
+    let refused = server.patch(APPLY, &format!("{MAPS}/a"), &body).await;
+    refused.says(
+        422,
+        "Invalid",
+        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+    );
+    let long = "x".repeat(129);
+    server.patch(APPLY, &path(&long), &body).await.says(
+        422,
+        "Invalid",
+        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes",
+    );
+    server.patch(APPLY, &path(&long[1..]), &body).await.is(201);
+}
+
+#[tokio::test]
+async fn values_that_do_not_fit_the_schema_are_named() {
+    let server = TestServer::new().await;
+    let what = "failed to create typed patch object (default/d; apps/v1, Kind=DaemonSet): ";
+    for (spec, expected) in [
+        (
+            json!({"minReadySeconds": "soon"}),
+            ".spec.minReadySeconds: expected numeric (int or float), got string",
+        ),
+        (
+            json!({"hostNetwerk": true}),
+            ".spec.hostNetwerk: field not declared in schema",
+        ),
+        (
+            json!({"template": {"spec": {"containers": [{"name": "c"}, {"name": "c"}]}}}),
+            ".spec.template.spec.containers: duplicate entries for key [name=\"c\"]",
+        ),
+        (
+            json!({"template": {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80}, {"containerPort": 80}]}]}}}),
+            ".spec.template.spec.containers[name=\"c\"].ports: duplicate entries for key [containerPort=80,protocol=\"TCP\"]",
+        ),
+        (
+            json!({"template": {"spec": {"containers": [{"image": "c"}]}}}),
+            ".spec.template.spec.containers: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)",
+        ),
+    ] {
+        let body = json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet",
+            "metadata": {"name": "d", "namespace": "default"}, "spec": spec,
+        });
+        let status = server
+            .patch(APPLY, &format!("{DAEMONSETS}/d?fieldManager=m"), &body)
+            .await
+            .is(500);
+        assert_eq!(status["message"], format!("{what}{expected}"));
+    }
+}
+
+#[tokio::test]
+async fn conflicts_name_managers_and_fields() {
+    let server = TestServer::new().await;
+    server
+        .patch(
+            APPLY,
+            &path("alice"),
+            &config_map(&json!({"k": "1", "l": "1"})),
+        )
+        .await
+        .is(201);
+    let update = json!({"data": {"l": "2"}});
+    server.patch(MERGE, &path("bob"), &update).await.ok();
+    let body = config_map(&json!({"k": "3", "l": "3"}));
+    let status = server
+        .patch(APPLY, &path("carol"), &body)
+        .await
+        .fails(409, "Conflict");
+    assert_eq!(
+        status["message"],
+        "Apply failed with 2 conflicts: conflicts with \"alice\":\n- .data.k\nconflicts with \"bob\" using v1:\n- .data.l"
+    );
+    assert_eq!(
+        status["details"]["causes"],
+        json!([
+            {"reason": "FieldManagerConflict", "message": "conflict with \"alice\"", "field": ".data.k"},
+            {"reason": "FieldManagerConflict", "message": "conflict with \"bob\" using v1", "field": ".data.l"},
+        ])
+    );
+    let forced = format!("{}&force=true", path("carol"));
+    let taken = server.patch(APPLY, &forced, &body).await.ok();
+    assert_eq!(names(&taken), ["carol Apply"]);
+}
+
+#[tokio::test]
+async fn every_verb_has_its_manager() {
+    let server = TestServer::new().await;
+    let mut create = request(Method::POST, DAEMONSETS, Some(&daemonset("d")));
+    let agent = "kubectl/v1.36.0 (linux/amd64)".parse().unwrap();
+    create.headers_mut().insert(header::USER_AGENT, agent);
+    let made = server.send(create).await.is(201);
+    assert_eq!(names(&made), ["kubectl Update"]);
+    let (_, fields) = managers(&made).remove(0);
+    let annotations = &fields["f:metadata"]["f:annotations"];
+    assert_eq!(
+        annotations["f:deprecated.daemonset.template.generation"],
+        json!({}),
+        "{fields}"
+    );
+    assert!(fields.get("f:status").is_none(), "{fields}");
+    let status = json!({"status": {"numberReady": 1}});
+    let path = format!("{DAEMONSETS}/d");
+    let with_status = format!("{path}/status?fieldManager=controller");
+    let ready = server.patch(MERGE, &with_status, &status).await.ok();
+    assert_eq!(
+        names(&ready),
+        ["controller Update status", "kubectl Update"]
+    );
+    let mut body = ready.clone();
+    body["spec"]["minReadySeconds"] = 5.into();
+    let put = server
+        .put(&format!("{path}?fieldManager=putter"), &body)
+        .await
+        .ok();
+    let entries = managers(&put);
+    let putter = entries
+        .iter()
+        .find(|(name, _)| name == "putter Update")
+        .unwrap();
+    assert_eq!(putter.1, json!({"f:spec": {"f:minReadySeconds": {}}}));
+}
+
+#[tokio::test]
+async fn managers_are_reset_by_one_empty_entry() {
+    let server = TestServer::new().await;
+    server.map("a", &json!({"k": "1"})).await;
+    let reset = json!({"metadata": {"managedFields": [{}]}});
+    let cleared = server.patch(MERGE, &path("m"), &reset).await.ok();
+    assert!(
+        cleared["metadata"].get("managedFields").is_none(),
+        "{cleared}"
+    );
+    let changed = json!({"data": {"k": "2"}});
+    let changed = server.patch(MERGE, &path("m"), &changed).await.ok();
+    assert!(names(&changed).is_empty());
+    server
+        .patch(APPLY, &path("m"), &config_map(&json!({"l": "1"})))
+        .await
+        .ok();
+    let object = server.get(&format!("{MAPS}/a")).await.ok();
+    assert_eq!(names(&object), ["m Apply", "before-first-apply Update"]);
+}
+
+#[tokio::test]
+async fn a_status_is_applied_but_not_created() {
+    let server = TestServer::new().await;
+    let body = json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    let path = format!("{DAEMONSETS}/d/status?fieldManager=m");
+    server
+        .patch(APPLY, &path, &body)
+        .await
+        .fails(404, "NotFound");
+    server.post(DAEMONSETS, &daemonset("d")).await.is(201);
+    let applied = server.patch(APPLY, &path, &body).await.ok();
+    assert_eq!(applied["status"]["conditions"][0]["type"], "Ready");
+    let (name, fields) = managers(&applied).remove(0);
+    assert_eq!(name, "m Apply status");
+    assert_eq!(
+        fields["f:status"]["f:conditions"]["k:{\"type\":\"Ready\"}"],
+        json!({".": {}, "f:status": {}, "f:type": {}})
+    );
+}
+
+#[tokio::test]
+async fn a_dry_run_stores_nothing() {
+    let server = TestServer::new().await;
+    let dry = format!("{}&dryRun=All", path("m"));
+    server
+        .patch(APPLY, &dry, &config_map(&json!({"k": "1"})))
+        .await
+        .is(201);
+    server
+        .get(&format!("{MAPS}/a"))
+        .await
+        .fails(404, "NotFound");
+}
+
+#[tokio::test]
+async fn an_apply_that_creates_needs_the_right_to_create() {
+    let server = TestServer::new().await;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let role = json!({
+        "metadata": {"name": "patcher"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}],
+    });
+    server.post(&format!("{rbac}/roles"), &role).await.is(201);
+    let binding = json!({
+        "metadata": {"name": "patcher"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "patcher"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "u"}],
+    });
+    server
+        .post(&format!("{rbac}/rolebindings"), &binding)
+        .await
+        .is(201);
+    let mut apply = request(Method::PATCH, &path("m"), Some(&config_map(&json!({}))));
+    apply
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, APPLY.parse().unwrap());
+    let refused = server
+        .send_as(apply, User::authenticated("u", Vec::new()))
+        .await;
+    refused.fails(403, "Forbidden");
+}
+
+#[tokio::test]
+async fn an_apply_with_a_version_or_a_uid_is_conditional() {
+    let server = TestServer::new().await;
+    let mut body = config_map(&json!({"k": "1"}));
+    body["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000".into();
+    server.patch(APPLY, &path("m"), &body).await.says(
+        409,
+        "Conflict",
+        "Operation cannot be fulfilled on configmaps \"a\": uid mismatch: the provided object specified uid 00000000-0000-0000-0000-000000000000, and no existing object was found",
+    );
+    server.map("a", &json!({})).await;
+    let mut body = config_map(&json!({"k": "1"}));
+    body["metadata"]["resourceVersion"] = "1".into();
+    server
+        .patch(APPLY, &path("m"), &body)
+        .await
+        .fails(409, "Conflict");
+}
+
+#[tokio::test]
+async fn a_bound_pod_keeps_its_managers() {
+    let server = TestServer::new().await;
+    server
+        .post(&format!("{PODS}?fieldManager=creator"), &pod("p"))
+        .await
+        .is(201);
+    let binding = json!({"metadata": {"name": "p"}, "target": {"name": "n"}});
+    server
+        .post(&format!("{PODS}/p/binding"), &binding)
+        .await
+        .is(201);
+    let bound = server.get(&format!("{PODS}/p")).await.ok();
+    assert_eq!(bound["spec"]["nodeName"], "n");
+    assert_eq!(names(&bound), ["creator Update"]);
+    let (_, fields) = managers(&bound).remove(0);
+    let spec = &fields["f:spec"];
+    assert!(spec.get("f:containers").is_some(), "{fields}");
+    // Nobody owns what binding and admission add.
+    for field in ["f:nodeName", "f:serviceAccountName", "f:priority"] {
+        assert!(spec.get(field).is_none(), "{field} in {fields}");
+    }
+    let status = json!({"status": {"phase": "Running", "podIPs": [{"ip": "10.0.0.1"}]}});
+    let path = format!("{PODS}/p/status?fieldManager=kubelet");
+    server.patch(MERGE, &path, &status).await.ok();
+    let deleted = server.delete(&format!("{PODS}/p")).await.ok();
+    assert!(deleted["metadata"].get("deletionTimestamp").is_some());
+    let entries = managers(&server.get(&format!("{PODS}/p")).await.ok());
+    assert_eq!(entries[0], ("creator Update".to_owned(), fields));
+    assert_eq!(entries[1].0, "kubelet Update status");
+    assert!(entries[1].1["f:status"].get("f:phase").is_some());
+    assert!(entries[1].1.get("f:metadata").is_none(), "{entries:?}");
+}
+
+#[tokio::test]
+async fn clients_may_leave_managed_fields_out() {
+    let server = TestServer::new().await;
+    server.map("a", &json!({"k": "1"})).await;
+    for path in [format!("{MAPS}/a"), MAPS.to_owned()] {
+        let mut get = request(Method::GET, &path, None);
+        assert!(server.send(get).await.text().contains("managedFields"));
+        get = request(Method::GET, &path, None);
+        let omit = "omit".parse().unwrap();
+        get.headers_mut().insert("kennel-managed-fields", omit);
+        assert!(!server.send(get).await.text().contains("managedFields"));
+    }
+}
