@@ -22,6 +22,7 @@ mod http_protocol;
 mod lists;
 mod namespaces;
 mod node_isolation;
+mod openapi;
 mod patches;
 mod pods;
 mod protobuf;
