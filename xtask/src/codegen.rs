@@ -1,9 +1,12 @@
-//! Generates the server's schema table (`table.rs`) from `fields.json`.
+//! Generates the server's schema table (`table.rs`) from `fields.json`, and the descriptions of what is in it
+//! (`descriptions.txt`).
 //!
 //! `fields.json` describes protobuf messages; the table describes JSON objects. They differ where JSON inlines
 //! a message into its parent, and in `apiVersion` and `kind`, which only JSON has. The generator adds no facts
 //! of its own. The module documentation of `crates/server/src/schema/mod.rs` says where the facts come from
 //! and how to move them to the next version of Kubernetes.
+
+mod descriptions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -21,13 +24,22 @@ fn schema_file(name: &str) -> PathBuf {
 }
 
 pub(crate) fn run() -> Result<()> {
-    fs::write(schema_file("table.rs"), generate()?).context("writing table.rs")
+    fs::write(schema_file("table.rs"), generate()?).context("writing table.rs")?;
+    fs::write(schema_file("descriptions.txt"), described()?).context("writing descriptions.txt")
+}
+
+fn facts() -> Result<Facts> {
+    let facts = fs::read(schema_file("fields.json")).context("reading fields.json")?;
+    serde_json::from_slice(&facts).context("fields.json is not a JSON object")
+}
+
+fn described() -> Result<String> {
+    let facts = facts()?;
+    descriptions::collect(|name| facts.contains_key(name))
 }
 
 fn generate() -> Result<String> {
-    let facts = fs::read(schema_file("fields.json")).context("reading fields.json")?;
-    let facts: Facts =
-        serde_json::from_slice(&facts).context("fields.json is not a JSON object")?;
+    let facts = facts()?;
     let mut out = String::from(HEADER);
     for (name, ty) in &facts {
         write_type(&mut out, &facts, name, ty).with_context(|| name.clone())?;
@@ -161,6 +173,9 @@ fn describe(field: &Value, within: u64) -> Result<String> {
         Some("merge,retainKeys") => out.push_str(".merged().retaining_keys()"),
         Some(other) => bail!("unknown patch strategy {other}"),
     }
+    if field.get("enum").is_some() {
+        write!(out, ".one_of(&{:?})", strings(&field["enum"]))?;
+    }
     for (fact, call) in [
         ("patch_merge_key", "by"),
         ("default", "default"),
@@ -235,6 +250,15 @@ mod tests {
         assert!(
             written == generate().unwrap(),
             "table.rs differs from its facts: run `cargo xtask codegen`"
+        );
+    }
+
+    #[test]
+    fn the_descriptions_are_up_to_date() {
+        let written = fs::read_to_string(schema_file("descriptions.txt")).unwrap();
+        assert!(
+            written == described().unwrap(),
+            "descriptions.txt differs from k8s-openapi: run `cargo xtask codegen`"
         );
     }
 

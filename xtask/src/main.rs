@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo xtask <task>
-  codegen         generate the schema table from fields.json
+  codegen         generate the schema table from fields.json, and its descriptions
   picture         draw docs/rollout.svg from a release that goes back by itself, with the kennel beside
                   this program
   bench [PHASE…]  measure target/release/kennel against its bounds; phases: planner idle creates watches

@@ -221,23 +221,25 @@ fn aggregated_type(version: &str) -> &'static str {
 
 /// Answers OpenAPI requests.
 fn describe(route: &Route, call: &Call) -> Result<Reply> {
-    let reply = |document: &Document, content_type| document_reply(document, content_type, call);
     match route {
-        Route::OpenApiV3 => Ok(reply(openapi::v3_index(), openapi::JSON_CONTENT_TYPE)),
+        Route::OpenApiV3 => {
+            let index = openapi::v3_index();
+            Ok(document_reply(index, openapi::JSON_CONTENT_TYPE, call))
+        }
         Route::OpenApiV3Document(group, version) => {
             let document = openapi::v3_document(group, version);
             let document = document.ok_or_else(ApiError::no_such_resource)?;
-            Ok(reply(&document, openapi::JSON_CONTENT_TYPE))
+            Ok(packed_reply(document, openapi::JSON_CONTENT_TYPE, call))
         }
         Route::OpenApiV2 => {
             let accept = call.header(header::ACCEPT).unwrap_or_default();
-            if accept.contains("protobuf") {
-                return Ok(reply(
-                    &openapi::v2_protobuf(),
-                    openapi::V2_PROTOBUF_CONTENT_TYPE,
-                ));
-            }
-            Ok(reply(&openapi::v2_json(), openapi::JSON_CONTENT_TYPE))
+            let (document, content_type) = if accept.contains("protobuf") {
+                let content_type = openapi::V2_PROTOBUF_CONTENT_TYPE;
+                (openapi::v2_protobuf(), content_type)
+            } else {
+                (openapi::v2_json(), openapi::JSON_CONTENT_TYPE)
+            };
+            Ok(packed_reply(document, content_type, call))
         }
         _ => Err(ApiError::no_such_resource()),
     }
@@ -260,6 +262,28 @@ fn document_reply(document: &Document, content_type: &'static str, call: &Call) 
     reply
         .headers
         .push((header::VARY, HeaderValue::from_static("Accept")));
+    reply
+}
+
+/// An OpenAPI document, compressed if the client accepts that.
+fn packed_reply(packed: &openapi::Packed, content_type: &'static str, call: &Call) -> Reply {
+    let encodings = call.header(header::ACCEPT_ENCODING);
+    let is_gzip = accept::gzip(encodings);
+    let document = if is_gzip {
+        Document {
+            body: packed.gzip.clone(),
+            etag: packed.etag.clone(),
+        }
+    } else {
+        packed.document()
+    };
+    let mut reply = document_reply(&document, content_type, call);
+    let headers = &mut reply.headers;
+    headers.push((header::VARY, HeaderValue::from_static("Accept-Encoding")));
+    if is_gzip && reply.code == 200 {
+        let gzip = HeaderValue::from_static("gzip");
+        headers.push((header::CONTENT_ENCODING, gzip));
+    }
     reply
 }
 

@@ -15,6 +15,7 @@ mod cluster_faults;
 mod container_failures;
 mod daemonset_controller;
 mod dns;
+mod explain;
 mod garbage_collection;
 mod identities;
 mod kube_rs;

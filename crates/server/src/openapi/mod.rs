@@ -2,13 +2,14 @@
 //! and explain.
 //!
 //! kubectl 1.20 reads [`mod@v2_protobuf`]; newer ones read [`v3_index`] and one [`v3_document`] per
-//! group-version. Documents are generated for each request and not cached: together they would exceed the
-//! memory budget of an idle server. Only their hashes are cached.
+//! group-version. Documents are generated when a client first asks, and kept compressed.
 //!
 //! PATCH operations deliberately do not declare their bodies: kubectl would otherwise take merge keys from the
 //! schema instead of its built-in ones.
 
+mod descriptions;
 mod operations;
+mod packed;
 mod parameters;
 mod protobuf;
 mod schemas;
@@ -16,9 +17,10 @@ mod v2;
 mod v2_protobuf;
 mod v3;
 
-pub use v2::{v2_etag, v2_json};
-pub use v2_protobuf::{v2_protobuf, v2_protobuf_etag};
-pub use v3::{v3_document, v3_hash, v3_index};
+pub use packed::Packed;
+pub use v2::v2_json;
+pub use v2_protobuf::v2_protobuf;
+pub use v3::{v3_document, v3_index};
 
 /// The content type of `/openapi/v2`: a dot in place of the at sign in what kubectl accepts, or Go's clients fail
 /// to parse the header.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Dialect;
 use super::operations::{Action, Operation, Path};
-use super::schemas::definition_name;
+use super::schemas::{STATUS, definition_name, list_name};
 
 /// A query parameter: its name and its type.
 type Parameter = (&'static str, &'static str);
@@ -107,25 +107,48 @@ fn rendered(operation: &Operation, dialect: Dialect) -> Value {
         "x-kubernetes-action": operation.action.name(),
         "x-kubernetes-group-version-kind": operation.kind.to_json(),
     });
-    if dialect == Dialect::V3 {
-        add_contents(&mut rendered, operation);
-    }
+    add_contents(&mut rendered, operation, dialect);
     rendered
 }
 
-/// The definition of the request and response body, where that is the kind itself.
-fn add_contents(rendered: &mut Value, operation: &Operation) {
+/// The definitions of the request and response bodies.
+fn add_contents(rendered: &mut Value, operation: &Operation, dialect: Dialect) {
     let Some(schema) = operation.kind.schema() else {
         return;
     };
-    let reference = Dialect::V3.reference(&definition_name(schema.name));
-    let content = json!({"application/json": {"schema": {"$ref": reference}}});
-    if matches!(operation.action, Action::Post | Action::Put) {
-        rendered["requestBody"] = json!({"content": content, "required": true});
+    let name = definition_name(schema.name);
+    let answer = match operation.action {
+        Action::List => list_name(&name),
+        Action::Get | Action::Post | Action::Put | Action::Patch => name.clone(),
+        Action::Delete | Action::DeleteCollection => definition_name(STATUS),
+        Action::Log | Action::Connect(_) => return,
+    };
+    let schema = |name: &str| json!({"schema": {"$ref": dialect.reference(name)}});
+    let takes_itself = matches!(operation.action, Action::Post | Action::Put);
+    let responses = &mut rendered["responses"];
+    match dialect {
+        Dialect::V2 => responses["200"]["schema"] = schema(&answer)["schema"].take(),
+        Dialect::V3 => responses["200"]["content"] = json!({"application/json": schema(&answer)}),
     }
-    let answers_itself = matches!(operation.action, Action::Get | Action::Put | Action::Patch);
-    if answers_itself {
-        rendered["responses"]["200"]["content"] = content;
+    if operation.action == Action::Post {
+        responses["201"] = responses["200"].clone();
+        responses["201"]["description"] = json!("Created");
+    }
+    if !takes_itself {
+        return;
+    }
+    match dialect {
+        Dialect::V2 => {
+            let mut body = json!({"in": "body", "name": "body", "required": true});
+            body["schema"] = schema(&name)["schema"].take();
+            if let Some(parameters) = rendered["parameters"].as_array_mut() {
+                parameters.push(body);
+            }
+        }
+        Dialect::V3 => {
+            let content = json!({"application/json": schema(&name)});
+            rendered["requestBody"] = json!({"content": content, "required": true});
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
-use super::operations::GroupVersionKind;
+use super::descriptions::Descriptions;
+use super::operations::{Action, GroupVersionKind, Path, kinds};
 use crate::registry::package;
 use crate::schema::{self, Field, Kind, ListType, Shape, Strategy, Type};
 
@@ -23,11 +24,19 @@ pub(super) fn definition_name(schema: &str) -> String {
     }
 }
 
-/// Every definition that some kinds need, by name. Omits kinds that are not in the table.
-pub(super) fn definitions(kinds: &[GroupVersionKind], dialect: Dialect) -> BTreeMap<String, Value> {
+/// Every definition that some paths need, by name. Omits kinds that are not in the table.
+pub(super) fn definitions(paths: &[Path], dialect: Dialect) -> BTreeMap<String, Value> {
+    let kinds = kinds(paths);
+    let descriptions = Descriptions::read();
     let mut found: BTreeMap<String, Value> = BTreeMap::new();
+    // Upstream defines no options of connections: they are query parameters.
+    let kinds: Vec<GroupVersionKind> = kinds
+        .into_iter()
+        .filter(|kind| !kind.kind.ends_with("Options"))
+        .collect();
     let mut pending: Vec<&'static Type> =
         kinds.iter().filter_map(GroupVersionKind::schema).collect();
+    pending.extend(ANSWERS.iter().filter_map(|name| schema::find(name)));
     while let Some(next) = pending.pop() {
         let name = definition_name(next.name);
         if found.contains_key(&name) {
@@ -35,16 +44,79 @@ pub(super) fn definitions(kinds: &[GroupVersionKind], dialect: Dialect) -> BTree
         }
         let own = |kind: &&GroupVersionKind| kind.schema().is_some_and(|t| t.name == next.name);
         let own = kinds.iter().find(own);
-        found.insert(name, definition(next, own, dialect));
+        let definition = definition(next, own, dialect, &descriptions);
+        found.insert(name, definition);
         pending.extend(next.fields.iter().filter_map(|field| match field.kind {
             Kind::Object(target) => Some(target),
             _ => None,
         }));
     }
-    for (name, leaf) in leaves(dialect) {
+    for (name, mut leaf) in leaves(dialect) {
+        describe(&mut leaf, descriptions.definition(name));
         found.insert(name.to_owned(), leaf);
     }
+    found.extend(lists(paths, dialect, &descriptions));
     found
+}
+
+/// What operations answer with besides their kinds: the metadata of lists, and the outcome of deletions.
+const ANSWERS: [&str; 2] = ["meta.v1.ListMeta", STATUS];
+pub(super) const STATUS: &str = "meta.v1.Status";
+
+/// The definitions of the lists that operations answer with.
+fn lists(paths: &[Path], dialect: Dialect, descriptions: &Descriptions) -> BTreeMap<String, Value> {
+    let operations = paths.iter().flat_map(|path| &path.operations);
+    let listed = operations.filter(|operation| operation.action == Action::List);
+    let lists = listed.filter_map(|operation| {
+        let kind = operation.kind;
+        let item = definition_name(kind.schema()?.name);
+        Some((
+            list_name(&item),
+            list_of(kind, &item, dialect, descriptions),
+        ))
+    });
+    lists.collect()
+}
+
+/// The name of the definition of a list, by that of its items.
+pub(super) fn list_name(item: &str) -> String {
+    format!("{item}List")
+}
+
+fn list_of(
+    kind: GroupVersionKind,
+    item: &str,
+    dialect: Dialect,
+    descriptions: &Descriptions,
+) -> Value {
+    let name = format!("{}List", kind.kind);
+    let mut items = json!({"type": "array", "items": reference(item, dialect)});
+    describe(
+        &mut items,
+        Some(format!("The objects, each of them a {}.", kind.kind)),
+    );
+    let mut metadata = reference(&format!("{META}.ListMeta"), dialect);
+    describe(&mut metadata, Some("The list's own metadata.".to_owned()));
+    let text = || json!({"type": "string"});
+    let (mut api_version, mut of_kind) = (text(), text());
+    describe(&mut api_version, descriptions.field(item, "apiVersion"));
+    describe(&mut of_kind, descriptions.field(item, "kind"));
+    let (group, version) = (kind.group, kind.version);
+    json!({
+        "description": format!("{name} is a list of objects of the kind {}.", kind.kind),
+        "type": "object",
+        "properties": {
+            "apiVersion": api_version, "items": items, "kind": of_kind, "metadata": metadata,
+        },
+        "required": ["items"],
+        "x-kubernetes-group-version-kind": [{"group": group, "kind": name, "version": version}],
+    })
+}
+
+fn describe(schema: &mut Value, text: Option<String>) {
+    if let Some(text) = text {
+        schema["description"] = Value::String(text);
+    }
 }
 
 /// Scalars with names of their own, which `kubectl explain` shows.
@@ -68,12 +140,23 @@ fn leaves(dialect: Dialect) -> [(&'static str, Value); 4] {
     ]
 }
 
-fn definition(of: &Type, kind: Option<&GroupVersionKind>, dialect: Dialect) -> Value {
+fn definition(
+    of: &Type,
+    kind: Option<&GroupVersionKind>,
+    dialect: Dialect,
+    descriptions: &Descriptions,
+) -> Value {
+    let name = definition_name(of.name);
     let mut definition = json!({"type": "object"});
+    describe(&mut definition, descriptions.definition(&name));
     let properties: Map<String, Value> = of
         .fields
         .iter()
-        .map(|field| (field.name.to_owned(), property(field, dialect)))
+        .map(|field| {
+            let mut property = property(field, dialect);
+            describe(&mut property, descriptions.field(&name, field.name));
+            (field.name.to_owned(), property)
+        })
         .collect();
     if !properties.is_empty() {
         definition["properties"] = Value::Object(properties);
@@ -93,7 +176,10 @@ fn definition(of: &Type, kind: Option<&GroupVersionKind>, dialect: Dialect) -> V
 }
 
 fn property(field: &Field, dialect: Dialect) -> Value {
-    let one = value(field.kind, dialect);
+    let mut one = value(field.kind, dialect);
+    if !field.values.is_empty() {
+        one["enum"] = json!(field.values);
+    }
     let mut property = match field.shape {
         Shape::One => one,
         Shape::List => json!({"type": "array", "items": one}),
@@ -179,14 +265,13 @@ impl GroupVersionKind {
 
 #[cfg(test)]
 mod tests {
+    use super::super::operations::paths;
     use super::*;
     use crate::registry::RESOURCES;
 
-    const DAEMON_SET: GroupVersionKind = GroupVersionKind {
-        group: "apps",
-        version: "v1",
-        kind: "DaemonSet",
-    };
+    fn all(dialect: Dialect) -> BTreeMap<String, Value> {
+        definitions(&paths("apps", "v1"), dialect)
+    }
 
     #[test]
     fn kinds_are_found_under_the_names_of_their_rows() {
@@ -214,7 +299,7 @@ mod tests {
             }
         }
         for dialect in [Dialect::V2, Dialect::V3] {
-            let all = definitions(&[DAEMON_SET], dialect);
+            let all = all(dialect);
             let mut found = Vec::new();
             for definition in all.values() {
                 references(definition, &mut found);
@@ -229,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_definition_has_what_clients_read() {
-        let all = definitions(&[DAEMON_SET], Dialect::V3);
+        let all = all(Dialect::V3);
         let kind = &all["io.k8s.api.apps.v1.DaemonSet"];
         assert_eq!(
             kind["x-kubernetes-group-version-kind"],
@@ -246,5 +331,42 @@ mod tests {
         let name = "#/components/schemas/io.k8s.api.core.v1.Container";
         assert_eq!(containers["items"]["allOf"][0]["$ref"], name);
         assert!(spec.get("x-kubernetes-group-version-kind").is_none());
+        let policy = &all["io.k8s.api.core.v1.Container"]["properties"]["imagePullPolicy"];
+        assert_eq!(policy["enum"], json!(["Always", "IfNotPresent", "Never"]));
+        let text = policy["description"].as_str().unwrap_or_default();
+        assert!(text.starts_with("Image pull policy."), "{text}");
+    }
+
+    #[test]
+    fn a_list_is_defined_with_its_items() {
+        let all = all(Dialect::V2);
+        let list = &all["io.k8s.api.apps.v1.DaemonSetList"];
+        assert_eq!(
+            list["x-kubernetes-group-version-kind"],
+            json!([{"group": "apps", "kind": "DaemonSetList", "version": "v1"}])
+        );
+        let items = &list["properties"]["items"]["items"];
+        assert_eq!(items["$ref"], "#/definitions/io.k8s.api.apps.v1.DaemonSet");
+    }
+
+    #[test]
+    fn every_definition_and_field_is_described() {
+        let mut silent = Vec::new();
+        for (group, version) in crate::registry::group_versions() {
+            for (name, definition) in definitions(&paths(group, version), Dialect::V3) {
+                if definition.get("description").is_none() {
+                    silent.push(name.clone());
+                }
+                let properties = definition["properties"].as_object().into_iter().flatten();
+                for (field, property) in properties {
+                    if property.get("description").is_none() {
+                        silent.push(format!("{name}.{field}"));
+                    }
+                }
+            }
+        }
+        // The one that upstream does not describe either.
+        let known = "io.k8s.api.certificates.v1.CertificateSigningRequest.metadata";
+        assert_eq!(silent, [known]);
     }
 }

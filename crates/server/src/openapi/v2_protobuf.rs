@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::Dialect;
+use super::packed::Packed;
 use super::parameters::path_item;
 use super::protobuf::Message;
 use super::v2::{all_definitions, all_paths};
@@ -13,7 +14,12 @@ use crate::discovery::Document;
 use crate::tree::{list, map, text, texts};
 
 /// `GET /openapi/v2` as protobuf.
-pub fn v2_protobuf() -> Document {
+pub fn v2_protobuf() -> &'static Packed {
+    static DOCUMENT: LazyLock<Packed> = LazyLock::new(|| Packed::new(&generate()));
+    &DOCUMENT
+}
+
+fn generate() -> Document {
     let all = all_paths();
     let info = super::info();
     let info = Message::default()
@@ -34,12 +40,6 @@ pub fn v2_protobuf() -> Document {
         .message(8, &paths)
         .message(9, &definitions);
     Document::from_bytes(document.into_bytes())
-}
-
-/// The `ETag` of [`v2_protobuf`], cached after the first request.
-pub fn v2_protobuf_etag() -> &'static str {
-    static ETAG: LazyLock<String> = LazyLock::new(|| v2_protobuf().etag);
-    &ETAG
 }
 
 /// A name and a value, as every map of this schema is written.
@@ -79,7 +79,11 @@ fn encoded_path(item: &Value) -> Message {
 
 fn operation(operation: &Value) -> Message {
     let responses = map(operation, "responses").iter().map(|(code, response)| {
-        let response = Message::default().text(1, text(response, "description"));
+        let mut message = Message::default().text(1, text(response, "description"));
+        if let Some(body) = response.get("schema") {
+            message = message.message(2, &Message::default().message(1, &schema(body)));
+        }
+        let response = message;
         named(code, &Message::default().message(1, &response))
     });
     Message::default()
@@ -89,8 +93,24 @@ fn operation(operation: &Value) -> Message {
         .messages(13, extensions(operation))
 }
 
-/// A parameter that is not a body: wrapped three times, once per `oneof` of the schema.
 fn parameter(parameter: &Value) -> Message {
+    let parameter = match parameter.get("schema") {
+        Some(body) => Message::default().message(1, &body_parameter(parameter, body)),
+        None => Message::default().message(2, &plain_parameter(parameter)),
+    };
+    Message::default().message(1, &parameter)
+}
+
+fn body_parameter(parameter: &Value, body: &Value) -> Message {
+    Message::default()
+        .text(2, text(parameter, "name"))
+        .text(3, text(parameter, "in"))
+        .flag(4, parameter.get("required") == Some(&Value::Bool(true)))
+        .message(5, &schema(body))
+}
+
+/// A parameter that is not a body: wrapped twice, once per `oneof` of the schema.
+fn plain_parameter(parameter: &Value) -> Message {
     let in_query = text(parameter, "in") == "query";
     // The two types of parameters have different field numbers and positions.
     let (kind_field, place_field) = if in_query { (6, 3) } else { (5, 4) };
@@ -100,20 +120,22 @@ fn parameter(parameter: &Value) -> Message {
         .text(2, text(parameter, "in"))
         .text(4, text(parameter, "name"))
         .text(kind_field, text(parameter, "type"));
-    let non_body = Message::default().message(place_field, &inner);
-    let parameter = Message::default().message(2, &non_body);
-    Message::default().message(1, &parameter)
+    Message::default().message(place_field, &inner)
 }
 
 fn schema(tree: &Value) -> Message {
     let mut message = Message::default()
         .text(1, text(tree, "$ref"))
-        .text(2, text(tree, "format"));
+        .text(2, text(tree, "format"))
+        .text(4, text(tree, "description"));
     if let Some(default) = tree.get("default") {
         message = message.message(5, &any(default));
     }
     for required in texts(tree, "required") {
         message = message.text(19, required);
+    }
+    for value in list(tree, "enum") {
+        message = message.message(20, &any(value));
     }
     if let Some(values) = tree.get("additionalProperties") {
         let values = Message::default().message(1, &schema(values));
@@ -183,9 +205,9 @@ mod tests {
 
     #[test]
     fn the_document_opens_with_its_version_and_keeps_its_tag() {
-        let document = v2_protobuf();
+        let document = v2_protobuf().document();
         assert_eq!(document.body[..5], *b"\x0a\x032.0");
-        assert_eq!(document.etag, v2_protobuf_etag());
+        assert_eq!(document.etag, generate().etag);
         let text = String::from_utf8_lossy(&document.body);
         assert!(text.contains("io.k8s.api.apps.v1.DaemonSetSpec"));
         assert!(text.contains(r#"{"group":"apps","kind":"DaemonSet","version":"v1"}"#));

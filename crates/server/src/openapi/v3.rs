@@ -6,28 +6,31 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::Dialect;
-use super::operations::{kinds, paths, root};
+use super::operations::{paths, root};
+use super::packed::Packed;
 use super::parameters::path_item;
 use super::schemas::definitions;
 use crate::discovery::Document;
-use crate::discovery::document::hash;
 use crate::registry::group_versions;
 
-/// The hashes of the documents, by group and version. Each document is generated once for its hash and then
-/// dropped.
-static HASHES: LazyLock<BTreeMap<(&str, &str), String>> = LazyLock::new(|| {
+/// The documents, by group and version: all of them, since the index has their hashes.
+static DOCUMENTS: LazyLock<BTreeMap<(&str, &str), Packed>> = LazyLock::new(|| {
     let served = group_versions().into_iter();
     served
-        .map(|(group, version)| ((group, version), hash(&body(group, version))))
+        .map(|(group, version)| {
+            let document = Document::from_bytes(body(group, version));
+            ((group, version), Packed::new(&document))
+        })
         .collect()
 });
 
 /// `GET /openapi/v3`: where each document is.
 pub fn v3_index() -> &'static Document {
     static INDEX: LazyLock<Document> = LazyLock::new(|| {
-        let paths: BTreeMap<String, Value> = HASHES
+        let paths: BTreeMap<String, Value> = DOCUMENTS
             .iter()
-            .map(|((group, version), hash)| {
+            .map(|((group, version), document)| {
+                let hash = document.etag.trim_matches('"');
                 let root = root(group, version);
                 let url = format!("/openapi/v3/{root}?hash={hash}");
                 (root, json!({"serverRelativeURL": url}))
@@ -39,23 +42,15 @@ pub fn v3_index() -> &'static Document {
 }
 
 /// `GET /openapi/v3/api/v1` (empty group) and `GET /openapi/v3/apis/<group>/<version>`.
-pub fn v3_document(group: &str, version: &str) -> Option<Document> {
-    let served = group_versions();
-    let (group, version) = served.into_iter().find(|gv| *gv == (group, version))?;
-    Some(Document::from_bytes(body(group, version)))
-}
-
-/// The hash of a document in the index, which is also its `ETag` without the quotes.
-pub fn v3_hash(group: &str, version: &str) -> Option<&'static str> {
-    let mut hashes = HASHES.iter();
-    let found = hashes.find(|(served, _)| **served == (group, version));
-    found.map(|(_, hash)| hash.as_str())
+pub fn v3_document(group: &str, version: &str) -> Option<&'static Packed> {
+    let mut documents = DOCUMENTS.iter();
+    let found = documents.find(|(served, _)| **served == (group, version));
+    found.map(|(_, document)| document)
 }
 
 /// The document, written in parts, without building a tree of the whole.
 fn body(group: &'static str, version: &'static str) -> Vec<u8> {
     let paths = paths(group, version);
-    let kinds = kinds(&paths);
     let mut out = Vec::with_capacity(64 * 1024);
     out.extend_from_slice(b"{\"openapi\":\"3.0.0\",\"info\":");
     write(&mut out, &super::info());
@@ -65,7 +60,7 @@ fn body(group: &'static str, version: &'static str) -> Vec<u8> {
         .map(|p| (p.path.as_str(), path_item(p, Dialect::V3)));
     write_members(&mut out, items);
     out.extend_from_slice(b"},\"components\":{\"schemas\":{");
-    let definitions = definitions(&kinds, Dialect::V3);
+    let definitions = definitions(&paths, Dialect::V3);
     write_members(&mut out, definitions.iter());
     out.extend_from_slice(b"}}}");
     out
@@ -104,12 +99,11 @@ mod tests {
         let paths = index["paths"].as_object().expect("paths");
         assert_eq!(paths.len(), group_versions().len());
         for (group, version) in group_versions() {
-            let document = v3_document(group, version).expect("served");
+            let document = v3_document(group, version).expect("served").document();
             let hash = document.etag.trim_matches('"');
             let root = root(group, version);
             let url = format!("/openapi/v3/{root}?hash={hash}");
             assert_eq!(paths[&root]["serverRelativeURL"], url);
-            assert_eq!(v3_hash(group, version), Some(hash));
             let parsed = parse(&document);
             assert_eq!(parsed["openapi"], "3.0.0");
             assert!(
@@ -119,12 +113,11 @@ mod tests {
         }
         assert!(v3_document("batch", "v1").is_none());
         assert!(v3_document("apps", "v2").is_none());
-        assert_eq!(v3_hash("batch", "v1"), None);
     }
 
     #[test]
     fn a_document_describes_its_kinds() {
-        let apps = parse(&v3_document("apps", "v1").expect("served"));
+        let apps = parse(&v3_document("apps", "v1").expect("served").document());
         let schemas = &apps["components"]["schemas"];
         let spec = &schemas["io.k8s.api.apps.v1.DaemonSetSpec"]["properties"];
         assert!(spec.get("updateStrategy").is_some());
@@ -134,7 +127,7 @@ mod tests {
                 .is_some()
         );
         // Every kind an operation names can be explained.
-        let core = parse(&v3_document("", "v1").expect("served"));
+        let core = parse(&v3_document("", "v1").expect("served").document());
         let schemas = &core["components"]["schemas"];
         assert!(schemas.get("io.k8s.api.policy.v1.Eviction").is_some());
         assert!(schemas.get("io.k8s.api.core.v1.Binding").is_some());

@@ -55,6 +55,16 @@ pub fn aggregated_discovery(accept: Option<&str>) -> Option<&'static str> {
     None
 }
 
+/// Whether the client takes an answer in the gzip format (`Accept-Encoding`).
+pub fn gzip(encodings: Option<&str>) -> bool {
+    let mut clauses = encodings.unwrap_or_default().split(',');
+    clauses.any(|clause| {
+        let clause = Clause::parse(clause.trim());
+        let refused = clause.get("q").is_some_and(|q| q.parse() == Ok(0.0));
+        clause.media.eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
 fn clause_form(text: &str) -> Option<Form> {
     let clause = Clause::parse(text);
     if !clause.is_json() {
@@ -102,6 +112,22 @@ mod tests {
 
     fn check(accept: &str, expected: Option<Form>) {
         assert_eq!(form(Some(accept)).ok(), expected, "{accept}");
+    }
+
+    #[test]
+    fn gzip_is_taken_unless_the_client_refuses_it() {
+        for yes in ["gzip", "GZIP", "deflate, gzip;q=0.5"] {
+            assert!(gzip(Some(yes)), "{yes}");
+        }
+        for no in [
+            None,
+            Some(""),
+            Some("br"),
+            Some("gzip;q=0"),
+            Some("gzip;q=0.0"),
+        ] {
+            assert!(!gzip(no), "{no:?}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@
 //! | `list_type`, `list_map_keys`, `map_type` | `types.go` | `+listType`, `+listMapKey`, `+mapType`, `+structType` |
 //! | `patch_strategy`, `patch_merge_key` | `types.go` | the tags `patchStrategy`, `patchMergeKey` |
 //! | `default` | `types.go` | `+default` |
+//! | `enum` | `types.go` | the constants of the field's type, where that is marked `+enum` |
 //! | `inlined_in_json` (of a type) | `types.go` | the JSON tag is `,inline`; protobuf nests the message |
 //! | `kind` (of a type) | `types.go` | embeds `TypeMeta` |
 //!
@@ -29,10 +30,11 @@
 //! 1. Compare `generated.proto` and `types.go` of the old and the new version in each group that
 //!    `registry` serves, and add or change the facts in `fields.json`. Released field numbers
 //!    never change.
-//! 2. Run `cargo xtask codegen`, which writes `table.rs`; a test of `xtask` fails while the two
-//!    differ. `schema/tests/table.rs` checks merge keys, replaced lists and field numbers.
+//! 2. Run `cargo xtask codegen`, which writes `table.rs` and, from the comments of `k8s-openapi`,
+//!    `descriptions.txt`; tests of `xtask` fail while they differ from their sources. `schema/tests/table.rs` checks merge keys, replaced lists and field numbers.
 //! 3. Set the version in `discovery/version.rs` and the feature of `k8s-openapi` (`v1_36`) in the
-//!    workspace's `Cargo.toml`. The controllers and the agent use that crate; the table does not.
+//!    workspace's `Cargo.toml` and in `xtask`'s `descriptions.rs`. The controllers and the agent use that
+//!    crate; the table does not.
 //! 4. Give new fields their defaults and validation in `kinds`, and new resources a row in
 //!    `registry`. `cargo nextest run -p kennel-server` shows what else the new fields touch: the
 //!    OpenAPI documents, the protobuf round trips and the random objects of the patch tests all

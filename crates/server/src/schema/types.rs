@@ -146,6 +146,8 @@ pub struct Field {
     pub merge_key: Option<&'static str>,
     /// Whether patches of its items may name the keys to retain.
     pub retains_keys: bool,
+    /// The values that the API documents; empty if there are others. Validation is in `kinds`.
+    pub values: &'static [&'static str],
     /// The default that the API documents.
     pub default: Option<&'static str>,
     /// Go's name of its type, where it is a named one.
@@ -180,6 +182,7 @@ pub(super) const fn f(name: &'static str, number: u32, kind: Kind) -> Field {
         strategy: Strategy::Default,
         merge_key: None,
         retains_keys: false,
+        values: &[],
         default: None,
         go_type: None,
     }
@@ -202,6 +205,7 @@ impl Field {
         merged() { strategy: Strategy::Merge }
         retaining_keys() { retains_keys: true }
         by(key: &'static str) { merge_key: Some(key) }
+        one_of(values: &'static [&'static str]) { values: values }
         default(default: &'static str) { default: Some(default) }
         go(name: &'static str) { go_type: Some(name) }
         within(number: u32) { within: number }

@@ -272,7 +272,7 @@ async fn write(
     }
     // What is being deleted may grow: only so does it go away.
     if !tree::is_deleting(&document.tree) {
-        api.admit_growth(change.by, stored.value.len(), value.len())?;
+        api.admit_growth(change.by.user, stored.value.len(), value.len())?;
     }
     // As in a create: no tree stays in memory while the disk is waited for, unless the answer shows it.
     drop(old);

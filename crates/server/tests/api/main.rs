@@ -26,6 +26,7 @@ mod http_protocol;
 mod lists;
 mod namespaces;
 mod node_isolation;
+mod openapi;
 mod patches;
 mod pod_security;
 mod pods;

@@ -1,0 +1,169 @@
+//! Collects the descriptions of the API's types and fields (`descriptions.txt`) for the OpenAPI documents.
+//!
+//! They are the documentation comments of the crate `k8s-openapi`, which has them from the OpenAPI document of
+//! Kubernetes. One line is one description: the definition, the field (empty for the definition itself) and the text,
+//! separated by tabs, with `\n` for a new line.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+/// The module of `k8s-openapi` that the feature in the workspace's `Cargo.toml` selects.
+const VERSION: &str = "v1_36";
+
+/// The descriptions of the types that `known` accepts by their short names, such as `apps.v1.DaemonSet`.
+pub(super) fn collect(known: impl Fn(&str) -> bool) -> Result<String> {
+    let mut lines = Vec::new();
+    let mut directories = vec![k8s_openapi()?.join("src").join(VERSION)];
+    while let Some(directory) = directories.pop() {
+        let entries = fs::read_dir(&directory);
+        for entry in entries.with_context(|| directory.display().to_string())? {
+            let path = entry?.path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let source = fs::read_to_string(&path)?;
+            if let Some(source) = Definition::read(&source)
+                && known(short_name(source.name))
+            {
+                lines.extend(source.descriptions());
+            }
+        }
+    }
+    lines.sort();
+    Ok(lines.concat())
+}
+
+/// The directory of the sources of `k8s-openapi`, wherever cargo keeps them.
+fn k8s_openapi() -> Result<PathBuf> {
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--locked"])
+        .output()
+        .context("running cargo metadata")?;
+    ensure!(
+        metadata.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&metadata.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&metadata.stdout)?;
+    let packages = super::list(&metadata["packages"])?;
+    let mut packages = packages.iter();
+    let package = packages.find(|package| package["name"] == "k8s-openapi");
+    let package = package.context("k8s-openapi is no dependency of the workspace")?;
+    let manifest = Path::new(super::text(&package["manifest_path"])?);
+    Ok(manifest.with_file_name(""))
+}
+
+/// `io.k8s.api.apps.v1.DaemonSet` as `fields.json` names it: `apps.v1.DaemonSet`.
+fn short_name(definition: &str) -> &str {
+    const PREFIXES: [&str; 5] = [
+        "io.k8s.api.",
+        "io.k8s.apimachinery.pkg.apis.",
+        "io.k8s.apimachinery.pkg.api.",
+        "io.k8s.apimachinery.pkg.util.",
+        "io.k8s.apimachinery.pkg.",
+    ];
+    let mut prefixes = PREFIXES.iter();
+    let stripped = prefixes.find_map(|prefix| definition.strip_prefix(prefix));
+    stripped.unwrap_or(definition)
+}
+
+/// What one file of `k8s-openapi` says of a definition and its fields.
+struct Definition<'a> {
+    name: &'a str,
+    text: String,
+    /// The texts of its fields, by their names in Rust.
+    fields: BTreeMap<&'a str, String>,
+    /// The names of its fields in JSON, by those in Rust.
+    in_json: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Definition<'a> {
+    /// `None` for a file without a definition.
+    fn read(source: &'a str) -> Option<Self> {
+        let mut lines = source.lines();
+        let mut found = Self {
+            name: lines
+                .next()?
+                .strip_prefix("// Generated from definition ")?,
+            text: String::new(),
+            fields: BTreeMap::new(),
+            in_json: BTreeMap::new(),
+        };
+        let mut comment = Vec::new();
+        for line in lines {
+            if let Some(text) = line.trim_start().strip_prefix("///") {
+                comment.push(text.strip_prefix(' ').unwrap_or(text));
+            } else if !line.starts_with("#[") {
+                found.take(line, &comment.join("\\n"));
+                comment.clear();
+            }
+        }
+        Some(found)
+    }
+
+    /// Takes one line of code and the comment above it.
+    fn take(&mut self, line: &'a str, comment: &str) {
+        if line.starts_with("pub struct ") || line.starts_with("pub enum ") {
+            comment.clone_into(&mut self.text);
+        } else if let Some(field) = line.strip_prefix("    pub ")
+            && let Some((name, _)) = field.split_once(": ")
+        {
+            self.fields.insert(name, comment.to_owned());
+        } else if let Some((json, rust)) = line.split_once(" => Field::Key_") {
+            let json = json.trim().trim_matches('"');
+            self.in_json.insert(rust.trim_end_matches(','), json);
+        }
+    }
+
+    fn descriptions(&self) -> Vec<String> {
+        let fields = self.fields.iter().map(|(rust, text)| {
+            let json = self.in_json.get(rust).unwrap_or(rust);
+            (*json, text)
+        });
+        std::iter::once(("", &self.text))
+            .chain(fields)
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(field, text)| format!("{}\t{field}\t{text}\n", self.name))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_is_read_with_its_fields_under_their_names_in_json() {
+        let source = "\
+// Generated from definition io.k8s.api.core.v1.Thing
+
+/// A thing.
+///
+/// More of it.
+#[derive(Clone)]
+pub struct Thing {
+    /// How often.
+    pub how_often: Option<i32>,
+
+    pub silent: bool,
+}
+                            \"howOften\" => Field::Key_how_often,
+";
+        let lines = Definition::read(source).unwrap().descriptions();
+        let name = "io.k8s.api.core.v1.Thing";
+        assert_eq!(
+            lines,
+            [
+                format!("{name}\t\tA thing.\\n\\nMore of it.\n"),
+                format!("{name}\thowOften\tHow often.\n")
+            ]
+        );
+        assert_eq!(short_name(name), "core.v1.Thing");
+    }
+}
