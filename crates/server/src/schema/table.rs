@@ -61,7 +61,7 @@ APPS_V1_DAEMON_SET_STATUS = ty("apps.v1.DaemonSetStatus", &[
 
 APPS_V1_DAEMON_SET_UPDATE_STRATEGY = ty("apps.v1.DaemonSetUpdateStrategy", &[
     f("rollingUpdate", 2, Kind::Object(&APPS_V1_ROLLING_UPDATE_DAEMON_SET)),
-    f("type", 1, Kind::String).go("v1.DaemonSetUpdateStrategyType"),
+    f("type", 1, Kind::String).one_of(&["OnDelete", "RollingUpdate"]).go("v1.DaemonSetUpdateStrategyType"),
 ]);
 
 APPS_V1_ROLLING_UPDATE_DAEMON_SET = ty("apps.v1.RollingUpdateDaemonSet", &[
@@ -268,7 +268,7 @@ CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_SPEC = ty("certificates.v1.Certifica
     f("request", 1, Kind::Bytes).required(),
     f("signerName", 7, Kind::String).required(),
     f("uid", 3, Kind::String),
-    f("usages", 5, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.KeyUsage"),
+    f("usages", 5, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment", "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel", "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime", "server auth", "signing", "timestamping"]).go("v1.KeyUsage"),
     f("username", 2, Kind::String),
 ]);
 
@@ -313,7 +313,7 @@ CORE_V1_AFFINITY = ty("core.v1.Affinity", &[
 
 CORE_V1_APP_ARMOR_PROFILE = ty("core.v1.AppArmorProfile", &[
     f("localhostProfile", 2, Kind::String).pointer(),
-    f("type", 1, Kind::String).required().go("v1.AppArmorProfileType"),
+    f("type", 1, Kind::String).required().one_of(&["Localhost", "RuntimeDefault", "Unconfined"]).go("v1.AppArmorProfileType"),
 ]);
 
 CORE_V1_ATTACHED_VOLUME = ty("core.v1.AttachedVolume", &[
@@ -322,11 +322,11 @@ CORE_V1_ATTACHED_VOLUME = ty("core.v1.AttachedVolume", &[
 ]);
 
 CORE_V1_AZURE_DISK_VOLUME_SOURCE = ty("core.v1.AzureDiskVolumeSource", &[
-    f("cachingMode", 3, Kind::String).pointer().default("ReadWrite").go("v1.AzureDataDiskCachingMode"),
+    f("cachingMode", 3, Kind::String).pointer().one_of(&["None", "ReadOnly", "ReadWrite"]).default("ReadWrite").go("v1.AzureDataDiskCachingMode"),
     f("diskName", 1, Kind::String).required(),
     f("diskURI", 2, Kind::String).required(),
     f("fsType", 4, Kind::String).pointer().default("ext4"),
-    f("kind", 6, Kind::String).pointer().default("Shared").go("v1.AzureDataDiskKind"),
+    f("kind", 6, Kind::String).pointer().one_of(&["Dedicated", "Managed", "Shared"]).default("Shared").go("v1.AzureDataDiskKind"),
     f("readOnly", 5, Kind::Bool).pointer(),
 ]);
 
@@ -467,7 +467,7 @@ CORE_V1_CONTAINER = ty("core.v1.Container", &[
     f("env", 7, Kind::Object(&CORE_V1_ENV_VAR)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
     f("envFrom", 19, Kind::Object(&CORE_V1_ENV_FROM_SOURCE)).list().list_type(ListType::Atomic, &[]),
     f("image", 2, Kind::String),
-    f("imagePullPolicy", 14, Kind::String).go("v1.PullPolicy"),
+    f("imagePullPolicy", 14, Kind::String).one_of(&["Always", "IfNotPresent", "Never"]).go("v1.PullPolicy"),
     f("lifecycle", 12, Kind::Object(&CORE_V1_LIFECYCLE)),
     f("livenessProbe", 10, Kind::Object(&CORE_V1_PROBE)),
     f("name", 1, Kind::String).required(),
@@ -482,7 +482,7 @@ CORE_V1_CONTAINER = ty("core.v1.Container", &[
     f("stdin", 16, Kind::Bool),
     f("stdinOnce", 17, Kind::Bool),
     f("terminationMessagePath", 13, Kind::String),
-    f("terminationMessagePolicy", 20, Kind::String).go("v1.TerminationMessagePolicy"),
+    f("terminationMessagePolicy", 20, Kind::String).one_of(&["FallbackToLogsOnError", "File"]).go("v1.TerminationMessagePolicy"),
     f("tty", 18, Kind::Bool),
     f("volumeDevices", 21, Kind::Object(&CORE_V1_VOLUME_DEVICE)).list().list_type(ListType::Map, &["devicePath"]).merged().by("devicePath"),
     f("volumeMounts", 9, Kind::Object(&CORE_V1_VOLUME_MOUNT)).list().list_type(ListType::Map, &["mountPath"]).merged().by("mountPath"),
@@ -505,7 +505,7 @@ CORE_V1_CONTAINER_PORT = ty("core.v1.ContainerPort", &[
     f("hostIP", 5, Kind::String),
     f("hostPort", 2, Kind::Int32),
     f("name", 1, Kind::String),
-    f("protocol", 4, Kind::String).default("TCP").go("v1.Protocol"),
+    f("protocol", 4, Kind::String).one_of(&["SCTP", "TCP", "UDP"]).default("TCP").go("v1.Protocol"),
 ]);
 
 CORE_V1_CONTAINER_RESIZE_POLICY = ty("core.v1.ContainerResizePolicy", &[
@@ -561,7 +561,7 @@ CORE_V1_CONTAINER_STATUS = ty("core.v1.ContainerStatus", &[
     f("restartCount", 5, Kind::Int32).required(),
     f("started", 9, Kind::Bool).pointer(),
     f("state", 2, Kind::Object(&CORE_V1_CONTAINER_STATE)).by_value(),
-    f("stopSignal", 15, Kind::String).pointer().go("v1.Signal"),
+    f("stopSignal", 15, Kind::String).pointer().one_of(&["SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGRTMAX", "SIGRTMAX-1", "SIGRTMAX-10", "SIGRTMAX-11", "SIGRTMAX-12", "SIGRTMAX-13", "SIGRTMAX-14", "SIGRTMAX-2", "SIGRTMAX-3", "SIGRTMAX-4", "SIGRTMAX-5", "SIGRTMAX-6", "SIGRTMAX-7", "SIGRTMAX-8", "SIGRTMAX-9", "SIGRTMIN", "SIGRTMIN+1", "SIGRTMIN+10", "SIGRTMIN+11", "SIGRTMIN+12", "SIGRTMIN+13", "SIGRTMIN+14", "SIGRTMIN+15", "SIGRTMIN+2", "SIGRTMIN+3", "SIGRTMIN+4", "SIGRTMIN+5", "SIGRTMIN+6", "SIGRTMIN+7", "SIGRTMIN+8", "SIGRTMIN+9", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ"]).go("v1.Signal"),
     f("user", 13, Kind::Object(&CORE_V1_CONTAINER_USER)),
     f("volumeMounts", 12, Kind::Object(&CORE_V1_VOLUME_MOUNT_STATUS)).list().list_type(ListType::Map, &["mountPath"]).merged().by("mountPath"),
 ]);
@@ -606,7 +606,7 @@ CORE_V1_ENDPOINT_PORT = ty("core.v1.EndpointPort", &[
     f("appProtocol", 4, Kind::String).pointer(),
     f("name", 1, Kind::String),
     f("port", 2, Kind::Int32).required(),
-    f("protocol", 3, Kind::String).go("v1.Protocol"),
+    f("protocol", 3, Kind::String).one_of(&["SCTP", "TCP", "UDP"]).go("v1.Protocol"),
 ]).atomic();
 
 CORE_V1_ENDPOINT_SUBSET = ty("core.v1.EndpointSubset", &[
@@ -648,7 +648,7 @@ CORE_V1_EPHEMERAL_CONTAINER = ty("core.v1.EphemeralContainer", &[
     f("env", 7, Kind::Object(&CORE_V1_ENV_VAR)).list().list_type(ListType::Map, &["name"]).merged().by("name").within(1),
     f("envFrom", 19, Kind::Object(&CORE_V1_ENV_FROM_SOURCE)).list().within(1),
     f("image", 2, Kind::String).within(1),
-    f("imagePullPolicy", 14, Kind::String).go("v1.PullPolicy").within(1),
+    f("imagePullPolicy", 14, Kind::String).one_of(&["Always", "IfNotPresent", "Never"]).go("v1.PullPolicy").within(1),
     f("lifecycle", 12, Kind::Object(&CORE_V1_LIFECYCLE)).within(1),
     f("livenessProbe", 10, Kind::Object(&CORE_V1_PROBE)).within(1),
     f("name", 1, Kind::String).within(1),
@@ -664,7 +664,7 @@ CORE_V1_EPHEMERAL_CONTAINER = ty("core.v1.EphemeralContainer", &[
     f("stdinOnce", 17, Kind::Bool).within(1),
     f("targetContainerName", 2, Kind::String),
     f("terminationMessagePath", 13, Kind::String).within(1),
-    f("terminationMessagePolicy", 20, Kind::String).go("v1.TerminationMessagePolicy").within(1),
+    f("terminationMessagePolicy", 20, Kind::String).one_of(&["FallbackToLogsOnError", "File"]).go("v1.TerminationMessagePolicy").within(1),
     f("tty", 18, Kind::Bool).within(1),
     f("volumeDevices", 21, Kind::Object(&CORE_V1_VOLUME_DEVICE)).list().list_type(ListType::Map, &["devicePath"]).merged().by("devicePath").within(1),
     f("volumeMounts", 9, Kind::Object(&CORE_V1_VOLUME_MOUNT)).list().list_type(ListType::Map, &["mountPath"]).merged().by("mountPath").within(1),
@@ -677,7 +677,7 @@ CORE_V1_EPHEMERAL_CONTAINER_COMMON = ty("core.v1.EphemeralContainerCommon", &[
     f("env", 7, Kind::Object(&CORE_V1_ENV_VAR)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
     f("envFrom", 19, Kind::Object(&CORE_V1_ENV_FROM_SOURCE)).list(),
     f("image", 2, Kind::String),
-    f("imagePullPolicy", 14, Kind::String).go("v1.PullPolicy"),
+    f("imagePullPolicy", 14, Kind::String).one_of(&["Always", "IfNotPresent", "Never"]).go("v1.PullPolicy"),
     f("lifecycle", 12, Kind::Object(&CORE_V1_LIFECYCLE)),
     f("livenessProbe", 10, Kind::Object(&CORE_V1_PROBE)),
     f("name", 1, Kind::String),
@@ -692,7 +692,7 @@ CORE_V1_EPHEMERAL_CONTAINER_COMMON = ty("core.v1.EphemeralContainerCommon", &[
     f("stdin", 16, Kind::Bool),
     f("stdinOnce", 17, Kind::Bool),
     f("terminationMessagePath", 13, Kind::String),
-    f("terminationMessagePolicy", 20, Kind::String).go("v1.TerminationMessagePolicy"),
+    f("terminationMessagePolicy", 20, Kind::String).one_of(&["FallbackToLogsOnError", "File"]).go("v1.TerminationMessagePolicy"),
     f("tty", 18, Kind::Bool),
     f("volumeDevices", 21, Kind::Object(&CORE_V1_VOLUME_DEVICE)).list().list_type(ListType::Map, &["devicePath"]).merged().by("devicePath"),
     f("volumeMounts", 9, Kind::Object(&CORE_V1_VOLUME_MOUNT)).list().list_type(ListType::Map, &["mountPath"]).merged().by("mountPath"),
@@ -809,7 +809,7 @@ CORE_V1_HTTPGET_ACTION = ty("core.v1.HTTPGetAction", &[
     f("httpHeaders", 5, Kind::Object(&CORE_V1_HTTPHEADER)).list().list_type(ListType::Atomic, &[]),
     f("path", 1, Kind::String),
     f("port", 2, Kind::IntOrString).required(),
-    f("scheme", 4, Kind::String).go("v1.URIScheme"),
+    f("scheme", 4, Kind::String).one_of(&["HTTP", "HTTPS"]).go("v1.URIScheme"),
 ]);
 
 CORE_V1_HTTPHEADER = ty("core.v1.HTTPHeader", &[
@@ -828,7 +828,7 @@ CORE_V1_HOST_IP = ty("core.v1.HostIP", &[
 
 CORE_V1_HOST_PATH_VOLUME_SOURCE = ty("core.v1.HostPathVolumeSource", &[
     f("path", 1, Kind::String).required(),
-    f("type", 2, Kind::String).pointer().go("v1.HostPathType"),
+    f("type", 2, Kind::String).pointer().one_of(&["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"]).go("v1.HostPathType"),
 ]);
 
 CORE_V1_ISCSIPERSISTENT_VOLUME_SOURCE = ty("core.v1.ISCSIPersistentVolumeSource", &[
@@ -860,7 +860,7 @@ CORE_V1_ISCSIVOLUME_SOURCE = ty("core.v1.ISCSIVolumeSource", &[
 ]);
 
 CORE_V1_IMAGE_VOLUME_SOURCE = ty("core.v1.ImageVolumeSource", &[
-    f("pullPolicy", 2, Kind::String).go("v1.PullPolicy"),
+    f("pullPolicy", 2, Kind::String).one_of(&["Always", "IfNotPresent", "Never"]).go("v1.PullPolicy"),
     f("reference", 1, Kind::String),
 ]);
 
@@ -877,7 +877,7 @@ CORE_V1_KEY_TO_PATH = ty("core.v1.KeyToPath", &[
 CORE_V1_LIFECYCLE = ty("core.v1.Lifecycle", &[
     f("postStart", 1, Kind::Object(&CORE_V1_LIFECYCLE_HANDLER)),
     f("preStop", 2, Kind::Object(&CORE_V1_LIFECYCLE_HANDLER)),
-    f("stopSignal", 3, Kind::String).pointer().go("v1.Signal"),
+    f("stopSignal", 3, Kind::String).pointer().one_of(&["SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGRTMAX", "SIGRTMAX-1", "SIGRTMAX-10", "SIGRTMAX-11", "SIGRTMAX-12", "SIGRTMAX-13", "SIGRTMAX-14", "SIGRTMAX-2", "SIGRTMAX-3", "SIGRTMAX-4", "SIGRTMAX-5", "SIGRTMAX-6", "SIGRTMAX-7", "SIGRTMAX-8", "SIGRTMAX-9", "SIGRTMIN", "SIGRTMIN+1", "SIGRTMIN+10", "SIGRTMIN+11", "SIGRTMIN+12", "SIGRTMIN+13", "SIGRTMIN+14", "SIGRTMIN+15", "SIGRTMIN+2", "SIGRTMIN+3", "SIGRTMIN+4", "SIGRTMIN+5", "SIGRTMIN+6", "SIGRTMIN+7", "SIGRTMIN+8", "SIGRTMIN+9", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ"]).go("v1.Signal"),
 ]);
 
 CORE_V1_LIFECYCLE_HANDLER = ty("core.v1.LifecycleHandler", &[
@@ -934,7 +934,7 @@ CORE_V1_LOCAL_VOLUME_SOURCE = ty("core.v1.LocalVolumeSource", &[
 ]);
 
 CORE_V1_MODIFY_VOLUME_STATUS = ty("core.v1.ModifyVolumeStatus", &[
-    f("status", 2, Kind::String).required(),
+    f("status", 2, Kind::String).required().one_of(&["InProgress", "Infeasible", "Pending"]),
     f("targetVolumeAttributesClassName", 1, Kind::String),
 ]);
 
@@ -966,7 +966,7 @@ CORE_V1_NAMESPACE_SPEC = ty("core.v1.NamespaceSpec", &[
 
 CORE_V1_NAMESPACE_STATUS = ty("core.v1.NamespaceStatus", &[
     f("conditions", 2, Kind::Object(&CORE_V1_NAMESPACE_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
-    f("phase", 1, Kind::String).go("v1.NamespacePhase"),
+    f("phase", 1, Kind::String).one_of(&["Active", "Terminating"]).go("v1.NamespacePhase"),
 ]);
 
 CORE_V1_NODE = ty("core.v1.Node", &[
@@ -1037,7 +1037,7 @@ CORE_V1_NODE_SELECTOR = ty("core.v1.NodeSelector", &[
 
 CORE_V1_NODE_SELECTOR_REQUIREMENT = ty("core.v1.NodeSelectorRequirement", &[
     f("key", 1, Kind::String).required(),
-    f("operator", 2, Kind::String).required().go("v1.NodeSelectorOperator"),
+    f("operator", 2, Kind::String).required().one_of(&["DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"]).go("v1.NodeSelectorOperator"),
     f("values", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
@@ -1067,7 +1067,7 @@ CORE_V1_NODE_STATUS = ty("core.v1.NodeStatus", &[
     f("features", 13, Kind::Object(&CORE_V1_NODE_FEATURES)),
     f("images", 8, Kind::Object(&CORE_V1_CONTAINER_IMAGE)).list().list_type(ListType::Atomic, &[]),
     f("nodeInfo", 7, Kind::Object(&CORE_V1_NODE_SYSTEM_INFO)).by_value(),
-    f("phase", 3, Kind::String).go("v1.NodePhase"),
+    f("phase", 3, Kind::String).one_of(&["Pending", "Running", "Terminated"]).go("v1.NodePhase"),
     f("runtimeHandlers", 12, Kind::Object(&CORE_V1_NODE_RUNTIME_HANDLER)).list().list_type(ListType::Atomic, &[]),
     f("volumesAttached", 10, Kind::Object(&CORE_V1_ATTACHED_VOLUME)).list().list_type(ListType::Atomic, &[]),
     f("volumesInUse", 9, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.UniqueVolumeName"),
@@ -1132,26 +1132,26 @@ CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION = ty("core.v1.PersistentVolumeClaimCon
 ]);
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC = ty("core.v1.PersistentVolumeClaimSpec", &[
-    f("accessModes", 1, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PersistentVolumeAccessMode"),
+    f("accessModes", 1, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"]).go("v1.PersistentVolumeAccessMode"),
     f("dataSource", 7, Kind::Object(&CORE_V1_TYPED_LOCAL_OBJECT_REFERENCE)),
     f("dataSourceRef", 8, Kind::Object(&CORE_V1_TYPED_OBJECT_REFERENCE)),
     f("resources", 2, Kind::Object(&CORE_V1_VOLUME_RESOURCE_REQUIREMENTS)).by_value(),
     f("selector", 4, Kind::Object(&META_V1_LABEL_SELECTOR)),
     f("storageClassName", 5, Kind::String).pointer(),
     f("volumeAttributesClassName", 9, Kind::String).pointer(),
-    f("volumeMode", 6, Kind::String).pointer().go("v1.PersistentVolumeMode"),
+    f("volumeMode", 6, Kind::String).pointer().one_of(&["Block", "Filesystem"]).go("v1.PersistentVolumeMode"),
     f("volumeName", 3, Kind::String),
 ]);
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS = ty("core.v1.PersistentVolumeClaimStatus", &[
-    f("accessModes", 2, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PersistentVolumeAccessMode"),
+    f("accessModes", 2, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"]).go("v1.PersistentVolumeAccessMode"),
     f("allocatedResourceStatuses", 7, Kind::String).map().granular(),
     f("allocatedResources", 5, Kind::Quantity).map(),
     f("capacity", 3, Kind::Quantity).map(),
     f("conditions", 4, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("currentVolumeAttributesClassName", 8, Kind::String).pointer(),
     f("modifyVolumeStatus", 9, Kind::Object(&CORE_V1_MODIFY_VOLUME_STATUS)),
-    f("phase", 1, Kind::String).go("v1.PersistentVolumeClaimPhase"),
+    f("phase", 1, Kind::String).one_of(&["Bound", "Lost", "Pending"]).go("v1.PersistentVolumeClaimPhase"),
 ]);
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM_TEMPLATE = ty("core.v1.PersistentVolumeClaimTemplate", &[
@@ -1190,7 +1190,7 @@ CORE_V1_PERSISTENT_VOLUME_SOURCE = ty("core.v1.PersistentVolumeSource", &[
 ]);
 
 CORE_V1_PERSISTENT_VOLUME_SPEC = ty("core.v1.PersistentVolumeSpec", &[
-    f("accessModes", 3, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PersistentVolumeAccessMode"),
+    f("accessModes", 3, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"]).go("v1.PersistentVolumeAccessMode"),
     f("awsElasticBlockStore", 2, Kind::Object(&CORE_V1_AWSELASTIC_BLOCK_STORE_VOLUME_SOURCE)).within(2),
     f("azureDisk", 16, Kind::Object(&CORE_V1_AZURE_DISK_VOLUME_SOURCE)).within(2),
     f("azureFile", 13, Kind::Object(&CORE_V1_AZURE_FILE_PERSISTENT_VOLUME_SOURCE)).within(2),
@@ -1210,7 +1210,7 @@ CORE_V1_PERSISTENT_VOLUME_SPEC = ty("core.v1.PersistentVolumeSpec", &[
     f("mountOptions", 7, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("nfs", 5, Kind::Object(&CORE_V1_NFSVOLUME_SOURCE)).within(2),
     f("nodeAffinity", 9, Kind::Object(&CORE_V1_VOLUME_NODE_AFFINITY)),
-    f("persistentVolumeReclaimPolicy", 5, Kind::String).go("v1.PersistentVolumeReclaimPolicy"),
+    f("persistentVolumeReclaimPolicy", 5, Kind::String).one_of(&["Delete", "Recycle", "Retain"]).go("v1.PersistentVolumeReclaimPolicy"),
     f("photonPersistentDisk", 17, Kind::Object(&CORE_V1_PHOTON_PERSISTENT_DISK_VOLUME_SOURCE)).within(2),
     f("portworxVolume", 18, Kind::Object(&CORE_V1_PORTWORX_VOLUME_SOURCE)).within(2),
     f("quobyte", 15, Kind::Object(&CORE_V1_QUOBYTE_VOLUME_SOURCE)).within(2),
@@ -1219,14 +1219,14 @@ CORE_V1_PERSISTENT_VOLUME_SPEC = ty("core.v1.PersistentVolumeSpec", &[
     f("storageClassName", 6, Kind::String),
     f("storageos", 21, Kind::Object(&CORE_V1_STORAGE_OSPERSISTENT_VOLUME_SOURCE)).within(2),
     f("volumeAttributesClassName", 10, Kind::String).pointer(),
-    f("volumeMode", 8, Kind::String).pointer().go("v1.PersistentVolumeMode"),
+    f("volumeMode", 8, Kind::String).pointer().one_of(&["Block", "Filesystem"]).go("v1.PersistentVolumeMode"),
     f("vsphereVolume", 14, Kind::Object(&CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE)).within(2),
 ]).inlining(&[f("persistentVolumeSource", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_SOURCE))]);
 
 CORE_V1_PERSISTENT_VOLUME_STATUS = ty("core.v1.PersistentVolumeStatus", &[
     f("lastPhaseTransitionTime", 4, Kind::Time),
     f("message", 2, Kind::String),
-    f("phase", 1, Kind::String).go("v1.PersistentVolumePhase"),
+    f("phase", 1, Kind::String).one_of(&["Available", "Bound", "Failed", "Pending", "Released"]).go("v1.PersistentVolumePhase"),
     f("reason", 3, Kind::String),
 ]);
 
@@ -1374,7 +1374,7 @@ CORE_V1_POD_SCHEDULING_GROUP = ty("core.v1.PodSchedulingGroup", &[
 CORE_V1_POD_SECURITY_CONTEXT = ty("core.v1.PodSecurityContext", &[
     f("appArmorProfile", 11, Kind::Object(&CORE_V1_APP_ARMOR_PROFILE)),
     f("fsGroup", 5, Kind::Int64).pointer(),
-    f("fsGroupChangePolicy", 9, Kind::String).pointer().go("v1.PodFSGroupChangePolicy"),
+    f("fsGroupChangePolicy", 9, Kind::String).pointer().one_of(&["Always", "OnRootMismatch"]).go("v1.PodFSGroupChangePolicy"),
     f("runAsGroup", 6, Kind::Int64).pointer(),
     f("runAsNonRoot", 3, Kind::Bool).pointer(),
     f("runAsUser", 2, Kind::Int64).pointer(),
@@ -1382,7 +1382,7 @@ CORE_V1_POD_SECURITY_CONTEXT = ty("core.v1.PodSecurityContext", &[
     f("seLinuxOptions", 1, Kind::Object(&CORE_V1_SELINUX_OPTIONS)),
     f("seccompProfile", 10, Kind::Object(&CORE_V1_SECCOMP_PROFILE)),
     f("supplementalGroups", 4, Kind::Int64).list().list_type(ListType::Atomic, &[]),
-    f("supplementalGroupsPolicy", 12, Kind::String).pointer().go("v1.SupplementalGroupsPolicy"),
+    f("supplementalGroupsPolicy", 12, Kind::String).pointer().one_of(&["Merge", "Strict"]).go("v1.SupplementalGroupsPolicy"),
     f("sysctls", 7, Kind::Object(&CORE_V1_SYSCTL)).list().list_type(ListType::Atomic, &[]),
     f("windowsOptions", 8, Kind::Object(&CORE_V1_WINDOWS_SECURITY_CONTEXT_OPTIONS)),
 ]);
@@ -1393,7 +1393,7 @@ CORE_V1_POD_SPEC = ty("core.v1.PodSpec", &[
     f("automountServiceAccountToken", 21, Kind::Bool).pointer(),
     f("containers", 2, Kind::Object(&CORE_V1_CONTAINER)).list().required().list_type(ListType::Map, &["name"]).merged().by("name"),
     f("dnsConfig", 26, Kind::Object(&CORE_V1_POD_DNSCONFIG)),
-    f("dnsPolicy", 6, Kind::String).go("v1.DNSPolicy"),
+    f("dnsPolicy", 6, Kind::String).one_of(&["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]).go("v1.DNSPolicy"),
     f("enableServiceLinks", 30, Kind::Bool).pointer(),
     f("ephemeralContainers", 34, Kind::Object(&CORE_V1_EPHEMERAL_CONTAINER)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
     f("hostAliases", 23, Kind::Object(&CORE_V1_HOST_ALIAS)).list().list_type(ListType::Map, &["ip"]).merged().by("ip"),
@@ -1409,13 +1409,13 @@ CORE_V1_POD_SPEC = ty("core.v1.PodSpec", &[
     f("nodeSelector", 7, Kind::String).map().atomic(),
     f("os", 36, Kind::Object(&CORE_V1_POD_OS)),
     f("overhead", 32, Kind::Quantity).map(),
-    f("preemptionPolicy", 31, Kind::String).pointer().go("v1.PreemptionPolicy"),
+    f("preemptionPolicy", 31, Kind::String).pointer().one_of(&["Never", "PreemptLowerPriority"]).go("v1.PreemptionPolicy"),
     f("priority", 25, Kind::Int32).pointer(),
     f("priorityClassName", 24, Kind::String),
     f("readinessGates", 28, Kind::Object(&CORE_V1_POD_READINESS_GATE)).list().list_type(ListType::Atomic, &[]),
     f("resourceClaims", 39, Kind::Object(&CORE_V1_POD_RESOURCE_CLAIM)).list().list_type(ListType::Map, &["name"]).merged().retaining_keys().by("name"),
     f("resources", 40, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)),
-    f("restartPolicy", 3, Kind::String).go("v1.RestartPolicy"),
+    f("restartPolicy", 3, Kind::String).one_of(&["Always", "Never", "OnFailure"]).go("v1.RestartPolicy"),
     f("runtimeClassName", 29, Kind::String).pointer(),
     f("schedulerName", 19, Kind::String),
     f("schedulingGates", 38, Kind::Object(&CORE_V1_POD_SCHEDULING_GATE)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
@@ -1445,10 +1445,10 @@ CORE_V1_POD_STATUS = ty("core.v1.PodStatus", &[
     f("nodeAllocatableResourceClaimStatuses", 21, Kind::Object(&CORE_V1_NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS)).list().list_type(ListType::Atomic, &[]),
     f("nominatedNodeName", 11, Kind::String),
     f("observedGeneration", 17, Kind::Int64),
-    f("phase", 1, Kind::String).go("v1.PodPhase"),
+    f("phase", 1, Kind::String).one_of(&["Failed", "Pending", "Running", "Succeeded", "Unknown"]).go("v1.PodPhase"),
     f("podIP", 6, Kind::String),
     f("podIPs", 12, Kind::Object(&CORE_V1_POD_IP)).list().list_type(ListType::Map, &["ip"]).merged().by("ip"),
-    f("qosClass", 9, Kind::String).go("v1.PodQOSClass"),
+    f("qosClass", 9, Kind::String).one_of(&["BestEffort", "Burstable", "Guaranteed"]).go("v1.PodQOSClass"),
     f("reason", 4, Kind::String),
     f("resize", 14, Kind::String).go("v1.PodResizeStatus"),
     f("resourceClaimStatuses", 15, Kind::Object(&CORE_V1_POD_RESOURCE_CLAIM_STATUS)).list().list_type(ListType::Map, &["name"]).merged().retaining_keys().by("name"),
@@ -1464,7 +1464,7 @@ CORE_V1_POD_TEMPLATE_SPEC = ty("core.v1.PodTemplateSpec", &[
 CORE_V1_PORT_STATUS = ty("core.v1.PortStatus", &[
     f("error", 3, Kind::String).pointer(),
     f("port", 1, Kind::Int32).required(),
-    f("protocol", 2, Kind::String).required().go("v1.Protocol"),
+    f("protocol", 2, Kind::String).required().one_of(&["SCTP", "TCP", "UDP"]).go("v1.Protocol"),
 ]);
 
 CORE_V1_PORTWORX_VOLUME_SOURCE = ty("core.v1.PortworxVolumeSource", &[
@@ -1562,7 +1562,7 @@ CORE_V1_RESOURCE_QUOTA = ty("core.v1.ResourceQuota", &[
 CORE_V1_RESOURCE_QUOTA_SPEC = ty("core.v1.ResourceQuotaSpec", &[
     f("hard", 1, Kind::Quantity).map(),
     f("scopeSelector", 3, Kind::Object(&CORE_V1_SCOPE_SELECTOR)),
-    f("scopes", 2, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.ResourceQuotaScope"),
+    f("scopes", 2, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating", "VolumeAttributesClass"]).go("v1.ResourceQuotaScope"),
 ]);
 
 CORE_V1_RESOURCE_QUOTA_STATUS = ty("core.v1.ResourceQuotaStatus", &[
@@ -1619,14 +1619,14 @@ CORE_V1_SCOPE_SELECTOR = ty("core.v1.ScopeSelector", &[
 ]).atomic();
 
 CORE_V1_SCOPED_RESOURCE_SELECTOR_REQUIREMENT = ty("core.v1.ScopedResourceSelectorRequirement", &[
-    f("operator", 2, Kind::String).required().go("v1.ScopeSelectorOperator"),
-    f("scopeName", 1, Kind::String).required().go("v1.ResourceQuotaScope"),
+    f("operator", 2, Kind::String).required().one_of(&["DoesNotExist", "Exists", "In", "NotIn"]).go("v1.ScopeSelectorOperator"),
+    f("scopeName", 1, Kind::String).required().one_of(&["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating", "VolumeAttributesClass"]).go("v1.ResourceQuotaScope"),
     f("values", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
 CORE_V1_SECCOMP_PROFILE = ty("core.v1.SeccompProfile", &[
     f("localhostProfile", 2, Kind::String).pointer(),
-    f("type", 1, Kind::String).required().go("v1.SeccompProfileType"),
+    f("type", 1, Kind::String).required().one_of(&["Localhost", "RuntimeDefault", "Unconfined"]).go("v1.SeccompProfileType"),
 ]);
 
 CORE_V1_SECRET = ty("core.v1.Secret", &[
@@ -1673,7 +1673,7 @@ CORE_V1_SECURITY_CONTEXT = ty("core.v1.SecurityContext", &[
     f("appArmorProfile", 12, Kind::Object(&CORE_V1_APP_ARMOR_PROFILE)),
     f("capabilities", 1, Kind::Object(&CORE_V1_CAPABILITIES)),
     f("privileged", 2, Kind::Bool).pointer(),
-    f("procMount", 9, Kind::String).pointer().go("v1.ProcMountType"),
+    f("procMount", 9, Kind::String).pointer().one_of(&["Default", "Unmasked"]).go("v1.ProcMountType"),
     f("readOnlyRootFilesystem", 6, Kind::Bool).pointer(),
     f("runAsGroup", 8, Kind::Int64).pointer(),
     f("runAsNonRoot", 5, Kind::Bool).pointer(),
@@ -1711,7 +1711,7 @@ CORE_V1_SERVICE_PORT = ty("core.v1.ServicePort", &[
     f("name", 1, Kind::String),
     f("nodePort", 5, Kind::Int32),
     f("port", 3, Kind::Int32).required(),
-    f("protocol", 2, Kind::String).default("TCP").go("v1.Protocol"),
+    f("protocol", 2, Kind::String).one_of(&["SCTP", "TCP", "UDP"]).default("TCP").go("v1.Protocol"),
     f("targetPort", 4, Kind::IntOrString),
 ]);
 
@@ -1721,21 +1721,21 @@ CORE_V1_SERVICE_SPEC = ty("core.v1.ServiceSpec", &[
     f("clusterIPs", 18, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("externalIPs", 5, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("externalName", 10, Kind::String),
-    f("externalTrafficPolicy", 11, Kind::String).go("v1.ServiceExternalTrafficPolicy"),
+    f("externalTrafficPolicy", 11, Kind::String).one_of(&["Cluster", "Local"]).go("v1.ServiceExternalTrafficPolicy"),
     f("healthCheckNodePort", 12, Kind::Int32),
-    f("internalTrafficPolicy", 22, Kind::String).pointer().go("v1.ServiceInternalTrafficPolicy"),
-    f("ipFamilies", 19, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.IPFamily"),
-    f("ipFamilyPolicy", 17, Kind::String).pointer().go("v1.IPFamilyPolicy"),
+    f("internalTrafficPolicy", 22, Kind::String).pointer().one_of(&["Cluster", "Local"]).go("v1.ServiceInternalTrafficPolicy"),
+    f("ipFamilies", 19, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["", "IPv4", "IPv6"]).go("v1.IPFamily"),
+    f("ipFamilyPolicy", 17, Kind::String).pointer().one_of(&["PreferDualStack", "RequireDualStack", "SingleStack"]).go("v1.IPFamilyPolicy"),
     f("loadBalancerClass", 21, Kind::String).pointer(),
     f("loadBalancerIP", 8, Kind::String),
     f("loadBalancerSourceRanges", 9, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("ports", 1, Kind::Object(&CORE_V1_SERVICE_PORT)).list().list_type(ListType::Map, &["port", "protocol"]).merged().by("port"),
     f("publishNotReadyAddresses", 13, Kind::Bool),
     f("selector", 2, Kind::String).map().atomic(),
-    f("sessionAffinity", 7, Kind::String).go("v1.ServiceAffinity"),
+    f("sessionAffinity", 7, Kind::String).one_of(&["ClientIP", "None"]).go("v1.ServiceAffinity"),
     f("sessionAffinityConfig", 14, Kind::Object(&CORE_V1_SESSION_AFFINITY_CONFIG)),
     f("trafficDistribution", 23, Kind::String).pointer(),
-    f("type", 4, Kind::String).go("v1.ServiceType"),
+    f("type", 4, Kind::String).one_of(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]).go("v1.ServiceType"),
 ]);
 
 CORE_V1_SERVICE_STATUS = ty("core.v1.ServiceStatus", &[
@@ -1778,29 +1778,38 @@ CORE_V1_TCPSOCKET_ACTION = ty("core.v1.TCPSocketAction", &[
 ]);
 
 CORE_V1_TAINT = ty("core.v1.Taint", &[
-    f("effect", 3, Kind::String).required().go("v1.TaintEffect"),
+    f("effect", 3, Kind::String).required().one_of(&["NoExecute", "NoSchedule", "PreferNoSchedule"]).go("v1.TaintEffect"),
     f("key", 1, Kind::String).required(),
     f("timeAdded", 4, Kind::Time),
     f("value", 2, Kind::String),
 ]);
 
 CORE_V1_TOLERATION = ty("core.v1.Toleration", &[
-    f("effect", 4, Kind::String).go("v1.TaintEffect"),
+    f("effect", 4, Kind::String).one_of(&["NoExecute", "NoSchedule", "PreferNoSchedule"]).go("v1.TaintEffect"),
     f("key", 1, Kind::String),
-    f("operator", 2, Kind::String).go("v1.TolerationOperator"),
+    f("operator", 2, Kind::String).one_of(&["Equal", "Exists", "Gt", "Lt"]).go("v1.TolerationOperator"),
     f("tolerationSeconds", 5, Kind::Int64).pointer(),
     f("value", 3, Kind::String),
 ]);
+
+CORE_V1_TOPOLOGY_SELECTOR_LABEL_REQUIREMENT = ty("core.v1.TopologySelectorLabelRequirement", &[
+    f("key", 1, Kind::String).required(),
+    f("values", 2, Kind::String).list().required().list_type(ListType::Atomic, &[]),
+]);
+
+CORE_V1_TOPOLOGY_SELECTOR_TERM = ty("core.v1.TopologySelectorTerm", &[
+    f("matchLabelExpressions", 1, Kind::Object(&CORE_V1_TOPOLOGY_SELECTOR_LABEL_REQUIREMENT)).list().list_type(ListType::Atomic, &[]),
+]).atomic();
 
 CORE_V1_TOPOLOGY_SPREAD_CONSTRAINT = ty("core.v1.TopologySpreadConstraint", &[
     f("labelSelector", 4, Kind::Object(&META_V1_LABEL_SELECTOR)),
     f("matchLabelKeys", 8, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("maxSkew", 1, Kind::Int32).required(),
     f("minDomains", 5, Kind::Int32).pointer(),
-    f("nodeAffinityPolicy", 6, Kind::String).pointer().go("v1.NodeInclusionPolicy"),
-    f("nodeTaintsPolicy", 7, Kind::String).pointer().go("v1.NodeInclusionPolicy"),
+    f("nodeAffinityPolicy", 6, Kind::String).pointer().one_of(&["Honor", "Ignore"]).go("v1.NodeInclusionPolicy"),
+    f("nodeTaintsPolicy", 7, Kind::String).pointer().one_of(&["Honor", "Ignore"]).go("v1.NodeInclusionPolicy"),
     f("topologyKey", 2, Kind::String).required(),
-    f("whenUnsatisfiable", 3, Kind::String).required().go("v1.UnsatisfiableConstraintAction"),
+    f("whenUnsatisfiable", 3, Kind::String).required().one_of(&["DoNotSchedule", "ScheduleAnyway"]).go("v1.UnsatisfiableConstraintAction"),
 ]);
 
 CORE_V1_TYPED_LOCAL_OBJECT_REFERENCE = ty("core.v1.TypedLocalObjectReference", &[
@@ -1857,7 +1866,7 @@ CORE_V1_VOLUME_DEVICE = ty("core.v1.VolumeDevice", &[
 
 CORE_V1_VOLUME_MOUNT = ty("core.v1.VolumeMount", &[
     f("mountPath", 3, Kind::String).required(),
-    f("mountPropagation", 5, Kind::String).pointer().go("v1.MountPropagationMode"),
+    f("mountPropagation", 5, Kind::String).pointer().one_of(&["Bidirectional", "HostToContainer", "None"]).go("v1.MountPropagationMode"),
     f("name", 1, Kind::String).required(),
     f("readOnly", 2, Kind::Bool),
     f("recursiveReadOnly", 7, Kind::String).pointer().go("v1.RecursiveReadOnlyMode"),
@@ -1973,11 +1982,11 @@ DISCOVERY_V1_ENDPOINT_PORT = ty("discovery.v1.EndpointPort", &[
     f("appProtocol", 4, Kind::String).pointer(),
     f("name", 1, Kind::String).pointer(),
     f("port", 3, Kind::Int32).pointer(),
-    f("protocol", 2, Kind::String).pointer().go("v1.Protocol"),
+    f("protocol", 2, Kind::String).pointer().one_of(&["SCTP", "TCP", "UDP"]).go("v1.Protocol"),
 ]).atomic();
 
 DISCOVERY_V1_ENDPOINT_SLICE = ty("discovery.v1.EndpointSlice", &[
-    f("addressType", 4, Kind::String).required().go("v1.AddressType"),
+    f("addressType", 4, Kind::String).required().one_of(&["FQDN", "IPv4", "IPv6"]).go("v1.AddressType"),
     f("apiVersion", 0, Kind::String),
     f("endpoints", 2, Kind::Object(&DISCOVERY_V1_ENDPOINT)).list().keep_empty().list_type(ListType::Atomic, &[]),
     f("kind", 0, Kind::String),
@@ -2155,6 +2164,47 @@ META_V1_TIME = ty("meta.v1.Time", &[
     f("seconds", 1, Kind::Int64),
 ]);
 
+NETWORKING_V1_IPBLOCK = ty("networking.v1.IPBlock", &[
+    f("cidr", 1, Kind::String).required(),
+    f("except", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
+]);
+
+NETWORKING_V1_NETWORK_POLICY = ty("networking.v1.NetworkPolicy", &[
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("spec", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_SPEC)),
+]).kind();
+
+NETWORKING_V1_NETWORK_POLICY_EGRESS_RULE = ty("networking.v1.NetworkPolicyEgressRule", &[
+    f("ports", 1, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_PORT)).list().list_type(ListType::Atomic, &[]),
+    f("to", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_PEER)).list().list_type(ListType::Atomic, &[]),
+]);
+
+NETWORKING_V1_NETWORK_POLICY_INGRESS_RULE = ty("networking.v1.NetworkPolicyIngressRule", &[
+    f("from", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_PEER)).list().list_type(ListType::Atomic, &[]),
+    f("ports", 1, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_PORT)).list().list_type(ListType::Atomic, &[]),
+]);
+
+NETWORKING_V1_NETWORK_POLICY_PEER = ty("networking.v1.NetworkPolicyPeer", &[
+    f("ipBlock", 3, Kind::Object(&NETWORKING_V1_IPBLOCK)),
+    f("namespaceSelector", 2, Kind::Object(&META_V1_LABEL_SELECTOR)),
+    f("podSelector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)),
+]);
+
+NETWORKING_V1_NETWORK_POLICY_PORT = ty("networking.v1.NetworkPolicyPort", &[
+    f("endPort", 3, Kind::Int32).pointer(),
+    f("port", 2, Kind::IntOrString),
+    f("protocol", 1, Kind::String).pointer().one_of(&["SCTP", "TCP", "UDP"]).go("v1.Protocol"),
+]);
+
+NETWORKING_V1_NETWORK_POLICY_SPEC = ty("networking.v1.NetworkPolicySpec", &[
+    f("egress", 3, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_EGRESS_RULE)).list().list_type(ListType::Atomic, &[]),
+    f("ingress", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_INGRESS_RULE)).list().list_type(ListType::Atomic, &[]),
+    f("podSelector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)),
+    f("policyTypes", 4, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["Egress", "Ingress"]).go("v1.PolicyType"),
+]);
+
 NODE_V1_OVERHEAD = ty("node.v1.Overhead", &[
     f("podFixed", 1, Kind::Quantity).map(),
 ]);
@@ -2192,7 +2242,7 @@ POLICY_V1_POD_DISRUPTION_BUDGET_SPEC = ty("policy.v1.PodDisruptionBudgetSpec", &
     f("maxUnavailable", 3, Kind::IntOrString),
     f("minAvailable", 1, Kind::IntOrString),
     f("selector", 2, Kind::Object(&META_V1_LABEL_SELECTOR)).replaced(),
-    f("unhealthyPodEvictionPolicy", 4, Kind::String).pointer().go("v1.UnhealthyPodEvictionPolicyType"),
+    f("unhealthyPodEvictionPolicy", 4, Kind::String).pointer().one_of(&["AlwaysAllow", "IfHealthyBudget"]).go("v1.UnhealthyPodEvictionPolicyType"),
 ]);
 
 POLICY_V1_POD_DISRUPTION_BUDGET_STATUS = ty("policy.v1.PodDisruptionBudgetStatus", &[
@@ -2330,6 +2380,19 @@ STORAGE_V1_CSINODE_SPEC = ty("storage.v1.CSINodeSpec", &[
     f("drivers", 1, Kind::Object(&STORAGE_V1_CSINODE_DRIVER)).list().required().list_type(ListType::Map, &["name"]).merged().by("name"),
 ]);
 
+STORAGE_V1_STORAGE_CLASS = ty("storage.v1.StorageClass", &[
+    f("allowVolumeExpansion", 6, Kind::Bool).pointer(),
+    f("allowedTopologies", 8, Kind::Object(&CORE_V1_TOPOLOGY_SELECTOR_TERM)).list().list_type(ListType::Atomic, &[]),
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("mountOptions", 5, Kind::String).list().list_type(ListType::Atomic, &[]),
+    f("parameters", 3, Kind::String).map(),
+    f("provisioner", 2, Kind::String).required(),
+    f("reclaimPolicy", 4, Kind::String).pointer().one_of(&["Delete", "Recycle", "Retain"]).go("v1.PersistentVolumeReclaimPolicy"),
+    f("volumeBindingMode", 7, Kind::String).pointer().one_of(&["Immediate", "WaitForFirstConsumer"]).go("v1.VolumeBindingMode"),
+]).kind();
+
 STORAGE_V1_TOKEN_REQUEST = ty("storage.v1.TokenRequest", &[
     f("audience", 1, Kind::String).required(),
     f("expirationSeconds", 2, Kind::Int64).pointer(),
@@ -2360,6 +2423,7 @@ pub(super) static MAP_NAMES: &[&str] = &[
     "min",
     "nodeSelector",
     "options",
+    "parameters",
     "podFixed",
     "requests",
     "stringData",

@@ -14,9 +14,10 @@ use crate::status::{self, ApiError, Result};
 use crate::tree::{is_deleting, text};
 use crate::verbs::call::Call;
 use crate::verbs::delete::delete_object;
+use crate::verbs::managed_fields::Author;
 use crate::verbs::options::DeleteOptions;
 use crate::verbs::update::{Change, Edit, modify};
-use crate::verbs::{At, decode};
+use crate::verbs::{At, SERVER_MANAGER, decode};
 
 const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 const CAUSE: &str = "DisruptionBudget";
@@ -93,7 +94,10 @@ async fn charge(
             namespace: at.namespace,
             name,
         },
-        by: &call.user,
+        by: Author {
+            user: &call.user,
+            manager: SERVER_MANAGER,
+        },
         part: Part::Status,
         dry_run,
     };
@@ -105,6 +109,7 @@ async fn charge(
             document,
             expected: None,
             warnings: Vec::new(),
+            managers: None,
         })
     })
     .await?;
