@@ -56,7 +56,7 @@ pub struct Managers(pub(super) BTreeMap<Manager, Owned>);
 /// Why a value is no `metadata.managedFields`.
 #[derive(Debug, Error)]
 pub enum EntryError {
-    #[error("metadata.managedFields is no list of objects")]
+    #[error("metadata.managedFields is not a list of objects")]
     NotAList,
     #[error("operation must be `Apply` or `Update`")]
     Operation,

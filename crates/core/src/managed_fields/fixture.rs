@@ -234,7 +234,7 @@ impl Store {
                 ),
             }
         });
-        self.object = Some(new);
+        self.object = Some(kept_by(subresource, new, live.as_ref()));
         self.store(updated);
         // The stored form is as good as the list.
         let object = self.object.as_ref().unwrap();
@@ -246,7 +246,8 @@ impl Store {
         let old = self.object.replace(new);
         let (old, new) = (old.unwrap(), self.object.as_ref().unwrap());
         let before = self.stored.clone();
-        self.store(before.after_unowned_change(&OBJECT, "v1", &old, new));
+        let after = before.after_unowned_change(&OBJECT, "v1", &old, new);
+        self.store(after);
     }
 
     /// Stores managers in their stored form, through text, and reads them again.
@@ -276,6 +277,23 @@ impl Store {
         });
         entries.collect()
     }
+}
+
+/// What is stored: a write of the object keeps the status, and one of the status keeps the spec.
+fn kept_by(subresource: &str, mut new: Value, live: Option<&Value>) -> Value {
+    let kept = if subresource.is_empty() {
+        "status"
+    } else {
+        "spec"
+    };
+    let (Some(live), Some(members)) = (live, new.as_object_mut()) else {
+        return new;
+    };
+    match live.get(kept) {
+        Some(value) => drop(members.insert(kept.to_owned(), value.clone())),
+        None => drop(members.remove(kept)),
+    }
+    new
 }
 
 /// As the server prunes what an apply returns: without nulls, empty lists and empty maps.

@@ -60,7 +60,10 @@ impl<S: Schema> FieldManager<'_, S> {
         let is_changed = !modified.is_empty() || !added.is_empty();
         let Some(own) = updated.0.get_mut(&itself) else {
             if is_changed {
-                let fields = CompactSet::of(&added.union(&modified), &all_fields(self.schema, new));
+                let full = all_fields(self.schema, new);
+                let mut fields = CompactSet::of(&added.union(&modified), &full);
+                // What the write cannot change may be missing from `new` and yet be stored.
+                fields.exclude(self.ignored);
                 self.add(&mut updated, itself, fields)?;
             }
             return Some(updated);

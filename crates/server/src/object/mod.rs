@@ -169,6 +169,13 @@ impl Encoded<'_> {
     }
 }
 
+/// Whether two versions of an object, as they are stored, differ in their managers only.
+pub fn same_but_managers(a: (&[u8], &Head), b: (&[u8], &Head)) -> bool {
+    let managers = |head: &Head| head.splice as usize..(head.splice + head.managed) as usize;
+    let (in_a, in_b) = (managers(a.1), managers(b.1));
+    a.0[..in_a.start] == b.0[..in_b.start] && a.0[in_a.end..] == b.0[in_b.end..]
+}
+
 /// Writes an object's metadata with its resourceVersion.
 pub fn put_metadata(
     out: &mut BytesMut,

@@ -117,13 +117,12 @@ pub(super) fn take(tree: &mut Value) -> Value {
     tree::remove(tree, PATH).unwrap_or_default()
 }
 
-/// Whether two versions of an object differ at most in the times at which managers wrote: such a write would
-/// only make watchers work.
-pub(super) fn same_but_times(row: &Resource, new: &Document, old: &Document) -> bool {
+/// Whether two versions of an object have the same managers with the same fields, whenever they wrote them.
+pub(super) fn same_owners(row: &Resource, new: &Document, old: &Document) -> bool {
     // The stored form of the same managers may differ.
     let is_same = || {
         let (new, old) = (new.managers(row), old.managers(row));
         new.same_but_times(&old)
     };
-    new.tree == old.tree && (new.ownership.same_but_times(&old.ownership) || is_same())
+    new.ownership.same_but_times(&old.ownership) || is_same()
 }

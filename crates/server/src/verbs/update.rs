@@ -20,7 +20,7 @@ use crate::api::Api;
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::field::{FieldError, Path};
 use crate::kinds;
-use crate::object::{Document, Head, Stored};
+use crate::object::{self, Document, Head, Stored};
 use crate::registry::{self, Part, Resource};
 use crate::request::User;
 use crate::request::path::Place;
@@ -254,11 +254,13 @@ async fn write(
     if row.conversion.is_none() {
         document.settle_ownership(row);
     }
-    let is_same = managed_fields::same_but_times(row, &document, &old);
     row.convert_to_stored(&mut document.tree);
     let encoded = document.encode(registry::stored_row(row));
     let (value, head) = encoded.map_err(ApiError::internal)?;
-    if (is_same || value == stored.value) && !remove {
+    // A write that changes only when managers wrote would only make watchers work.
+    let is_same = object::same_but_managers((&value, &head), (&stored.value, &stored.head))
+        && managed_fields::same_owners(row, &document, &old);
+    if is_same && !remove {
         return Ok(Some(Outcome::Stored(Arc::clone(stored))));
     }
     if change.dry_run {

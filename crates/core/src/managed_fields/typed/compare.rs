@@ -158,17 +158,19 @@ fn of_members<S: Schema>(
     new: Option<&Members>,
 ) -> Result<Comparison, TypeErrors> {
     let mut comparison = Comparison::default();
-    let mut member = |name: &str, old: Option<&Value>, new: Option<&Value>| {
-        let Some(member) = member_of(schema, name) else {
-            return Ok(());
+    let mut member =
+        |name: &str, old: Option<&Value>, new: Option<&Value>| -> Result<(), TypeErrors> {
+            let Some(member) = member_of(schema, name) else {
+                return Ok(());
+            };
+            let element = PathElement::field(name);
+            let found =
+                walk(member, old, new).map_err(|below| TypeErrors::below(&element, below))?;
+            if !found.is_none() {
+                comparison.add_below(&element, found);
+            }
+            Ok(())
         };
-        let element = PathElement::field(name);
-        let found = walk(member, old, new).map_err(|below| TypeErrors::below(&element, below))?;
-        if !found.is_none() {
-            comparison.add_below(&element, found);
-        }
-        Ok(())
-    };
     let absent_from = |members: Option<&Members>, name: &str| {
         let is_by_value = members.is_some() && schema.value_members().any(|other| other == name);
         if is_by_value {

@@ -226,7 +226,7 @@ fn s1_3_8_the_selector_is_immutable() {
         new["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
     });
     let errors = DaemonSet.validate_update(&both, &old);
-    let fields: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
+    let fields: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert!(
         fields.len() > 1 && fields[0].ends_with("field is immutable"),
         "{fields:?}"
