@@ -74,7 +74,6 @@ fn secret_file(passphrase: Option<PathBuf>, keys: Option<PathBuf>) -> Option<Sec
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Backups")]
 pub(crate) struct ScheduleArgs {
     /// Back up into this directory at an interval, as `kennel backup` does [default: no backups]
     #[arg(long, value_name = "DIR")]

@@ -47,12 +47,14 @@ const CODES: [(u8, &str); 5] = [
     (
         1,
         "Failure; the last line on stderr has the reason. `kennel why`: some node is not as it should be, or a typo leaves \
-         no node. `kennel rollout status`: failed or held. `kennel reset`: something is left.",
+         no node. `kennel rollout status`: failed or held. `kennel reset`: something is left. `kennel doctor`: something is \
+         damaged.",
     ),
     (
         2,
         "Invalid command line. `kennel why`, `kennel rollout`: the cluster or the DaemonSet could not be read, \
-         or the node or pod does not exist. `kennel reset`: rejected, nothing was changed.",
+         or the node or pod does not exist. `kennel reset`: rejected, nothing was changed. `kennel doctor`: the database could \
+         not be checked.",
     ),
     (3, "`kennel rollout status`: still in progress."),
     (4, "`kennel rollout status`: waits for a person."),
