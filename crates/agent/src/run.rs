@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
+use kennel_node::agent::identity::authorities::AuthoritiesSender;
 use kennel_node::agent::identity::client::Credentials;
 use kennel_node::agent::identity::join::{self, CA_FILE, CLIENT_FILE, JoinOptions};
 use kennel_node::agent::identity::request::Purpose;
@@ -224,7 +225,7 @@ fn with_certificate(
 /// Follows the certificate authorities that the server publishes.
 fn follow_authorities(
     rotating: RotatingClient,
-    current: watch::Sender<Arc<String>>,
+    current: AuthoritiesSender,
     pki: &Path,
     stop: &CancellationToken,
 ) {

@@ -190,7 +190,7 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Token(TokenArgs),
 
-    /// Show and renew the server's certificates, replace its CA, revoke certificates of users
+    /// Show, renew and replace the server's certificates, and revoke those of users
     ///
     /// A running server renews its certificates itself, 90 days before they end, and warns 30 days before
     /// anything ends. See docs/guides/certificates.md. Example:

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use sha2::{Digest as _, Sha256};
+use super::short_hash;
 
 /// The prefix of the user names of tokens; the token's id follows.
 pub const TOKEN_USER: &str = "system:bootstrap:";
@@ -30,9 +30,7 @@ const KEY_ID_BYTES: usize = 8;
 
 /// Identifies a public key in a token's Secret.
 pub fn key_id(public_key: &[u8]) -> String {
-    let digest = Sha256::digest(public_key);
-    let bytes = digest.iter().take(KEY_ID_BYTES);
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    short_hash(public_key, KEY_ID_BYTES)
 }
 
 /// What a token may be used for.

@@ -11,6 +11,8 @@ pub mod serving;
 
 use std::net::IpAddr;
 
+use sha2::{Digest as _, Sha256};
+
 /// The prefix of the user names of nodes.
 pub const NODE_USER: &str = "system:node:";
 pub const NODES: &str = "system:nodes";
@@ -168,6 +170,16 @@ impl CertificateRequest {
             &format!("usages did not match [{}]", expected.join(" ")),
         )
     }
+}
+
+/// The first bytes of a SHA-256 hash, in hexadecimal.
+fn short_hash(bytes: &[u8], length: usize) -> String {
+    let digest = Sha256::digest(bytes);
+    let digits = digest.iter().take(length);
+    let digits = digits.flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 fn reject_if(wrong: bool, message: &str) -> Option<String> {

@@ -4,9 +4,9 @@
 //! A revocation is a Secret, so that it needs the same rights as bootstrap tokens, and backups contain it.
 
 use kennel_types::Timestamp;
-use sha2::{Digest as _, Sha256};
 
 use super::lifetime::{BACKDATE, LIFETIME_MAX};
+use super::short_hash;
 
 /// The namespace of revocations.
 pub const NAMESPACE: &str = "kube-system";
@@ -26,9 +26,7 @@ const HASH_BYTES: usize = 16;
 
 /// The name of a user's revocation. User names are not always valid object names.
 pub fn secret_name(user: &str) -> String {
-    let digest = Sha256::digest(user);
-    let hash = digest.iter().take(HASH_BYTES);
-    let hash: String = hash.map(|byte| format!("{byte:02x}")).collect();
+    let hash = short_hash(user.as_bytes(), HASH_BYTES);
     format!("revoked-user-{hash}")
 }
 

@@ -512,7 +512,10 @@ fn a_certificate_is_replaced_before_it_ends_and_nobody_notices() {
     fs::write(&file, certificate(&cluster, "n1", -60, -1)).unwrap();
     let heard = machine.refused(&line, "n1");
     assert!(heard.contains("node n1 exists"), "{heard}");
-    let line = cluster.invitation_with(&["--node", "n1", "--replace"]);
+    let mut line = cluster.invitation_with(&["--node", "n1", "--replace"]);
+    // `start` names the node, too.
+    let name = line.split_off(line.len() - 2);
+    assert_eq!(name, ["--node-name", "n1"]);
     machine.start(&line, "n1");
     cluster.renews("n1");
 }
@@ -597,7 +600,9 @@ fn agents_follow_a_new_certificate_authority() {
 
 #[test]
 fn a_node_serves_for_an_address_when_an_administrator_has_confirmed_it() {
-    let cluster = cluster(&[]);
+    let kennel = Kennel::start_at(BINARY, &["up", "--nodes", "0"], "0.0.0.0:0");
+    let admin = Access::admin(kennel.address(), &kennel.data_dir());
+    let cluster = Cluster { kennel, admin };
     let mut machine = Machine::new();
     let mut line = cluster.invitation();
     // Not where its requests come from, as behind NAT.

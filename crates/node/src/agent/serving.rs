@@ -83,14 +83,16 @@ impl ServingCertificate {
     }
 
     /// The approver grants no certificate for the API server's addresses, which the node shares if both run on one
-    /// machine. The server does not need them: it addresses nodes by name.
+    /// machine, and none for an address that the request does not come from, such as any other address of a node that
+    /// reaches the server at its loopback address. The server does not need them: it addresses nodes by name.
     async fn certifiable_addresses(&self) -> Vec<IpAddr> {
-        let reserved = match &self.server {
-            Some(server) => join::server_addresses(server).await,
-            None => Vec::new(),
+        let Some(server) = &self.server else {
+            return self.addresses.clone();
         };
+        let reserved = join::server_addresses(server).await;
+        let is_local = join::api_address(server).is_some_and(|api| is_loopback(&api.host));
         let own = self.addresses.iter().copied();
-        own.filter(|address| address.is_loopback() || !reserved.contains(address))
+        own.filter(|one| one.is_loopback() || !is_local && !reserved.contains(one))
             .collect()
     }
 
@@ -109,4 +111,9 @@ impl ServingCertificate {
         let set = set.inspect_err(|error| tracing::warn!("{error}"));
         set.ok().map(|()| valid)
     }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

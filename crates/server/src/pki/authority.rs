@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(open(3650 - 366).cert_pem, first.cert_pem);
         let second = open(3650 - 364);
         assert_ne!(second.cert_pem, first.cert_pem);
-        assert_eq!(second.previous, [first.cert_pem.clone()]);
+        assert_eq!(second.previous, std::slice::from_ref(&first.cert_pem));
         assert_eq!(second.bundle(), second.cert_pem.clone() + &first.cert_pem);
         let cross = CertificateInfo::read(&second.cross[0]).unwrap();
         let (new, old) = (

@@ -19,6 +19,8 @@ const INTERVAL: Duration = Duration::from_mins(5);
 
 /// The authorities as PEM; the one that signs is first. Empty if there are none.
 pub type Authorities = watch::Receiver<Arc<String>>;
+/// Replaces the authorities.
+pub type AuthoritiesSender = watch::Sender<Arc<String>>;
 
 /// Authorities that never change.
 pub fn fixed(pem: String) -> Authorities {
@@ -42,7 +44,7 @@ pub async fn changed(authorities: &mut Authorities) {
 pub async fn follow(
     writer: Writer,
     file: &Path,
-    current: watch::Sender<Arc<String>>,
+    current: AuthoritiesSender,
     mut install: impl FnMut(&str) -> Result<(), IdentityError> + Send,
 ) {
     loop {
