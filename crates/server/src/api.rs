@@ -18,7 +18,7 @@ use crate::fairness::{self, Fairness};
 use crate::health::{self, Health};
 use crate::metrics::{self, Metrics};
 use crate::object::{self, Head, Stored};
-use crate::quota::{StorageAlarm, StorageQuota};
+use crate::quota::StorageQuota;
 use crate::registry::Resource;
 use crate::request::{SERVER, User};
 use crate::status::{ApiError, Result};
@@ -69,6 +69,7 @@ impl Api {
         hubs.start(&store);
         let own_health = Health::default();
         own_health.add(health::of_store(&store));
+        own_health.add(health::of_quota(&store, &settings.storage_quota));
         let authenticator = Authenticator::new(Arc::clone(&store), credentials);
         Arc::new(Self {
             authorizer: Authorizer::new(&store),
@@ -107,11 +108,6 @@ impl Api {
         let quota = &self.settings.storage_quota;
         let admitted = quota.admit(self.stored_bytes(), growth, is_system(user));
         admitted.map_err(|full| ApiError::insufficient_storage(full.to_string()))
-    }
-
-    /// Set while the stored objects take nearly all of the storage quota, or more: for health checks.
-    pub fn storage_alarm(&self) -> Option<StorageAlarm> {
-        self.settings.storage_quota.alarm(self.stored_bytes())
     }
 
     fn stored_bytes(&self) -> u64 {

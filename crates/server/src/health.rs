@@ -12,6 +12,7 @@ use kennel_core::health::{Answer, Endpoint, Outcome, Pulse, Question, Unhealthy,
 use kennel_store::{Store, WriterHealth};
 
 use crate::object::Head;
+use crate::quota::StorageQuota;
 
 type Source = Box<dyn Fn(Endpoint) -> Vec<Outcome> + Send + Sync>;
 
@@ -85,6 +86,22 @@ pub(crate) fn of_store(store: &Arc<dyn Store<Head>>) -> impl Fn(Endpoint) -> Vec
             outcomes.push(Outcome::new("disk", disk));
         }
         outcomes
+    }
+}
+
+/// `storage-quota`: the stored objects leave room; a restart would not help.
+pub(crate) fn of_quota(
+    store: &Arc<dyn Store<Head>>,
+    quota: &Arc<StorageQuota>,
+) -> impl Fn(Endpoint) -> Vec<Outcome> + use<> {
+    let (store, quota) = (Arc::clone(store), Arc::clone(quota));
+    move |endpoint| {
+        if endpoint == Endpoint::Livez {
+            return Vec::new();
+        }
+        let used = store.stats().map_or(0, |stats| stats.bytes);
+        let alarm = quota.alarm(used).map(|alarm| Unhealthy(alarm.to_string()));
+        vec![Outcome::new("storage-quota", alarm.map_or(Ok(()), Err))]
     }
 }
 

@@ -46,7 +46,7 @@ pub enum TlsError {
 
 /// The server's side of TLS. Its certificates can be replaced.
 #[derive(Clone)]
-pub struct Tls {
+pub(crate) struct Tls {
     current: Live<Current>,
     clock: Clock,
 }
@@ -111,7 +111,7 @@ impl Current {
 }
 
 impl Tls {
-    pub fn new(pki: &Pki, clock: Clock) -> Result<Self, TlsError> {
+    pub(crate) fn new(pki: &Pki, clock: Clock) -> Result<Self, TlsError> {
         Ok(Self {
             current: Live::new(Current::new(pki)?),
             clock,
@@ -119,24 +119,24 @@ impl Tls {
     }
 
     /// New connections use these certificates.
-    pub fn replace(&self, pki: &Pki) -> Result<(), TlsError> {
+    pub(crate) fn replace(&self, pki: &Pki) -> Result<(), TlsError> {
         self.current.set(Current::new(pki)?);
         Ok(())
     }
 
     /// The configuration of a new connection.
-    pub fn config(&self) -> Arc<ServerConfig> {
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.get().config)
     }
 
     /// Whether the authority of a certificate that was verified earlier is still trusted.
-    pub fn trusts(&self, certificate: &ClientCertificate) -> bool {
+    pub(crate) fn trusts(&self, certificate: &ClientCertificate) -> bool {
         let key = &certificate.issuer_key;
         key.is_empty() || self.current.get().authorities.contains(key)
     }
 
     /// Verifies the certificates of a handshake.
-    pub fn verify(&self, shown: Option<&[CertificateDer<'_>]>) -> Shown {
+    pub(crate) fn verify(&self, shown: Option<&[CertificateDer<'_>]>) -> Shown {
         let Some([certificate, others @ ..]) = shown else {
             return Shown::Nothing;
         };

@@ -61,6 +61,12 @@ fn at_the_quota_users_are_refused_and_the_cluster_works() {
     let log = server.kennel.log();
     assert!(log.contains("of the storage quota of 1Mi"), "{log}");
 
+    let check = |path: &str| server.admin.ask("GET", path, b"");
+    let alarm = check("/readyz/storage-quota");
+    assert_eq!(alarm.code, 500);
+    assert!(alarm.text().contains("of the storage quota of 1Mi"));
+    assert_eq!(check("/livez").code, 200, "a restart would not help");
+
     // The controller replaces pods, the scheduler binds them and nodes run them.
     let pods = "/api/v1/namespaces/default/pods";
     let gone = server.admin.ask("DELETE", pods, b"");
