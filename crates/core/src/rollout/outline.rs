@@ -70,6 +70,8 @@ pub struct RolloutNode<'a> {
     pub healthy: bool,
     /// Its Ready condition is not True.
     pub down: bool,
+    /// It is down and gets no new pod before it returns (R4.1).
+    pub awaits_return: bool,
     /// The target's pod shows what becomes a failure if it lasts, or is one (R5.1).
     pub failing: bool,
     /// Its pod was failing before its turn (R5.5).
@@ -186,7 +188,10 @@ impl<'a> Outline<'a> {
             let value = spread.as_ref().and_then(|key| view.labels.get(key));
             let value: Arc<str> = value.map_or("", String::as_str).into();
             let pods = pods.get(&*view.name).map_or(&[][..], Vec::as_slice);
-            let node = self.rollout_node(view, value, wanted, pods, claimed);
+            let mut node = self.rollout_node(view, value, wanted, pods, claimed);
+            let kept_away = wanted && !rules.judge(view).run;
+            node.awaits_return = node.is_skipped(self.policy.as_ref())
+                && (view.ready == Readiness::Unknown || kept_away);
             places.insert(&node.value, node.place, found.len());
             found.push(node);
         }
@@ -241,6 +246,7 @@ impl<'a> Outline<'a> {
                 pods.is_empty()
             },
             down: view.ready != Readiness::Ready,
+            awaits_return: false,
             failing: target.iter().any(failing),
             excused: target
                 .iter()

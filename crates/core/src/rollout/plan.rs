@@ -61,6 +61,10 @@ pub struct PlannedStage {
     pub manual: bool,
     /// The nodes that it adds, in order.
     pub nodes: Vec<String>,
+    /// Nodes that it selects by label and that are down. One that returns while the stage is the present one gets the target;
+    /// the others get it with the stage of their place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub down: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -88,6 +92,20 @@ pub struct Plan {
     pub promotions: Vec<usize>,
     /// What is to be known beside the stages.
     pub notes: Vec<String>,
+}
+
+impl PlannedStage {
+    /// The nodes that it adds, for people.
+    fn names(&self, all: bool) -> String {
+        let (nodes, down) = (Names(&self.nodes, all), Names(&self.down, all));
+        match (self.nodes.is_empty(), self.down.is_empty()) {
+            _ if self.state == StageState::PassedOver => "passed over: adds no node".to_owned(),
+            (true, true) => "waits until a node has these labels".to_owned(),
+            (false, true) => nodes.to_string(),
+            (true, false) => format!("down: {down}"),
+            (false, false) => format!("{nodes}; down: {down}"),
+        }
+    }
 }
 
 impl Plan {
@@ -135,11 +153,7 @@ impl Plan {
             // Writing to a String cannot fail.
             let _ = writeln!(out, "  STAGE  {:width$}  ADDS  REACHES  NODES", "POLICY");
             for stage in &self.stages {
-                let names = match stage.state {
-                    StageState::PassedOver => "passed over: adds no node".to_owned(),
-                    _ if stage.nodes.is_empty() => "waits until a node has these labels".to_owned(),
-                    _ => Names(&stage.nodes, all).to_string(),
-                };
+                let names = stage.names(all);
                 let (number, policy, adds) = (stage.stage, &stage.policy, stage.nodes.len());
                 let reaches = stage.reaches;
                 let mark = if stage.state == StageState::Present {
@@ -234,13 +248,62 @@ fn course(outline: &Outline<'_>, changes: bool) -> Course {
     }
 }
 
+/// Which nodes have had their turn, stage by stage.
+struct Turns {
+    /// They have the target or lie up to the cut.
+    admitted: Vec<bool>,
+    /// The last stage takes them by label, and they are down: their turn ends with the stage (R3.7).
+    passing: Vec<bool>,
+}
+
+impl Turns {
+    fn has(&self, node: usize) -> bool {
+        self.admitted[node] || self.passing[node]
+    }
+
+    fn count(&self) -> usize {
+        let nodes = 0..self.admitted.len();
+        nodes.filter(|node| self.has(*node)).count()
+    }
+
+    /// A stage begins that takes these nodes. Returns those that it adds, and those that are down.
+    fn begin(
+        &mut self,
+        outline: &Outline<'_>,
+        stage: &Stage,
+        course: Course,
+        takes: impl Fn(usize) -> bool,
+    ) -> (Vec<usize>, Vec<usize>) {
+        let by_label = matches!(stage.size, Size::Nodes(_));
+        // Of the next revision no node has a pod yet.
+        let has_pods = matches!(course, Course::New | Course::Present);
+        let awaits = |node: usize| {
+            let node = &outline.nodes[node];
+            by_label && node.awaits_return && !(has_pods && node.on_target)
+        };
+        let taken = (0..self.admitted.len()).filter(|node| !self.admitted[*node] && takes(*node));
+        let (down, adds): (Vec<usize>, Vec<usize>) = taken.partition(|node| awaits(*node));
+        self.passing.fill(false);
+        for node in &down {
+            self.passing[*node] = true;
+        }
+        for node in &adds {
+            self.admitted[*node] = true;
+        }
+        (adds, down)
+    }
+}
+
 /// The stages with their nodes. Of a rollout under way, nodes that are admitted belong to the present stage or an
 /// earlier one.
 pub(super) fn planned(outline: &Outline<'_>, policy: &Policy, course: Course) -> Vec<PlannedStage> {
     let is_present = course == Course::Present;
     let present = outline.state().filter(|_| is_present);
     let present = present.map_or(0, |state| state.stage.min(policy.stages.len()));
-    let mut admitted: Vec<bool> = vec![false; outline.nodes.len()];
+    let mut turns = Turns {
+        admitted: vec![false; outline.nodes.len()],
+        passing: vec![false; outline.nodes.len()],
+    };
     let mut stages = Vec::new();
     for (index, stage) in policy.stages.iter().enumerate() {
         let number = index + 1;
@@ -252,29 +315,32 @@ pub(super) fn planned(outline: &Outline<'_>, policy: &Policy, course: Course) ->
                 std::cmp::Ordering::Greater => reaches(outline, stage, node),
             }
         };
-        let adds = number <= present || adds(outline, stage, &admitted);
-        let new = (0..admitted.len()).filter(|node| adds && !admitted[*node] && takes(*node));
-        let new: Vec<usize> = new.collect();
-        for node in &new {
-            admitted[*node] = true;
-        }
+        let begins = number <= present || adds(outline, stage, &turns);
+        let (new, down) = if begins {
+            turns.begin(outline, stage, course, takes)
+        } else {
+            (Vec::new(), Vec::new())
+        };
+        let passed = !begins || (number < present && new.is_empty());
         let state = match number.cmp(&present) {
             std::cmp::Ordering::Equal => StageState::Present,
-            _ if !adds || (number < present && new.is_empty()) => StageState::PassedOver,
+            _ if passed => StageState::PassedOver,
             std::cmp::Ordering::Less => StageState::Done,
             std::cmp::Ordering::Greater => StageState::Ahead,
+        };
+        let names = |nodes: &[usize]| {
+            let names = nodes.iter().map(|node| &outline.nodes[*node].view.name);
+            names.map(ToString::to_string).collect()
         };
         stages.push(PlannedStage {
             stage: number,
             policy: stage.to_string(),
             state,
-            reaches: admitted.iter().filter(|admitted| **admitted).count(),
+            reaches: turns.count(),
             bake_seconds: stage.bake.as_secs(),
             manual: stage.manual,
-            nodes: new
-                .iter()
-                .map(|node| outline.nodes[*node].view.name.to_string())
-                .collect(),
+            nodes: names(&new),
+            down: names(&down),
         });
     }
     stages
@@ -290,23 +356,22 @@ fn reaches(outline: &Outline<'_>, stage: &Stage, node: usize) -> bool {
 }
 
 /// Whether a stage adds a node, or waits for one (R3.8).
-fn adds(outline: &Outline<'_>, stage: &Stage, admitted: &[bool]) -> bool {
-    let nodes = 0..admitted.len();
+fn adds(outline: &Outline<'_>, stage: &Stage, turns: &Turns) -> bool {
+    let nodes = 0..outline.nodes.len();
     match &stage.size {
         Size::Count(_) => {
-            let total = i64::try_from(admitted.len()).unwrap_or(i64::MAX);
-            let before = admitted.iter().filter(|admitted| **admitted).count();
+            let total = i64::try_from(outline.nodes.len()).unwrap_or(i64::MAX);
             let size = stage
                 .size
                 .of(total)
                 .and_then(|size| usize::try_from(size).ok());
-            size.is_some_and(|size| size > before)
+            size.is_some_and(|size| size > turns.count())
         }
         Size::Nodes(_) => {
             let mut selected = nodes
                 .filter(|node| reaches(outline, stage, *node))
                 .peekable();
-            selected.peek().is_none() || selected.any(|node| !admitted[node])
+            selected.peek().is_none() || selected.any(|node| !turns.has(node))
         }
     }
 }

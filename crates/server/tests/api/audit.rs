@@ -153,7 +153,7 @@ async fn reads_of_secrets_are_logged_and_never_what_they_hold() {
         "tester get s ResponseComplete 200",
         "tester get s ResponseComplete 200",
         "tester list null ResponseComplete 200",
-        "tester watch null ResponseStarted 200",
+        "watcher watch null ResponseStarted 200",
         "nobody get s ResponseComplete 403",
     ];
     assert_eq!(said, expected);

@@ -276,9 +276,8 @@ impl Planner {
             };
             let born = Born::new(Tick::of(self.steady), age);
             let view = self.share_strings(view, node);
-            let pod = self
-                .pods
-                .insert(view, node, self.now, born, &mut self.symbols);
+            let seen = self.seen_at();
+            let pod = self.pods.insert(view, node, seen, born, &mut self.symbols);
             self.update_claim(pod, true);
             return;
         };
@@ -296,7 +295,8 @@ impl Planner {
             self.pods.set_expectation(pod, None);
         }
         if stays {
-            self.pods.update(pod, view, self.now, &mut self.symbols);
+            let seen = self.seen_at();
+            self.pods.update(pod, view, seen, &mut self.symbols);
             self.update_slot_of(pod);
         } else {
             self.move_pod(pod, view);
@@ -327,7 +327,8 @@ impl Planner {
         let old = *self.pods.hot(pod);
         self.remove_from_slot(pod);
         let node = view.target().map(|name| self.nodes.refer(name));
-        self.pods.update(pod, view, self.now, &mut self.symbols);
+        let seen = self.seen_at();
+        self.pods.update(pod, view, seen, &mut self.symbols);
         self.pods.hot_mut(pod).node = node;
         self.update_claim(pod, false);
         // The change has shown what was requested or has made it pointless, except for a deletion.

@@ -46,7 +46,7 @@ use crate::ids::{NodeId, SetId};
 use crate::rollout::condition::Conditions;
 use config::ConfigTable;
 use nodes::Nodes;
-use pods::Pods;
+use pods::{Pods, SeenAt};
 use revision_history::Revisions;
 use sets::{Set, Sets};
 pub use staged::{NodesByState, Progress};
@@ -74,19 +74,20 @@ impl From<Timestamp> for Now {
 pub struct Planner {
     options: Options,
     synced: bool,
-    /// Wall time. It never goes back: after the clock was set back, it goes on from where it was.
+    /// The time of expectations, retries and backoffs: wall time at the first event, and monotonic time since then, so that
+    /// a wall clock that jumps neither delays nor hastens anything.
     now: Timestamp,
-    /// Wall time as the last event had it, for what other processes read.
+    /// Wall time as the last event had it, for times that other processes have written or read.
     wall: Timestamp,
-    /// Since the wall clock was set back: both times when that was seen.
-    set_back: Option<(Timestamp, Monotonic)>,
+    /// Both times of the first event.
+    origin: Option<(Timestamp, Monotonic)>,
     symbols: Symbols,
     nodes: Nodes,
     pods: Pods,
     sets: Sets,
     revisions: Revisions,
     timers: Timers<Timestamp>,
-    /// Timers of safe rollouts, which a wall clock that jumps must not move.
+    /// Timers of safe rollouts, whose times are monotonic.
     steady_timers: Timers<Monotonic>,
     /// Monotonic time.
     steady: Monotonic,
@@ -162,24 +163,26 @@ impl Planner {
             Monotonic::since_start(now.wall.saturating_since(from))
         });
         let steady = self.steady.max(steady);
-        self.wall = now.wall;
-        if now.wall < self.now {
-            let (now, from) = *self.set_back.get_or_insert((self.now, self.steady));
-            self.now = now + (steady - from);
-        } else {
-            (self.now, self.set_back) = (now.wall, None);
-        }
+        let (first, from) = *self.origin.get_or_insert((now.wall, steady));
+        (self.now, self.wall) = (first + (steady - from), now.wall);
         self.steady = steady;
     }
 
-    /// When to send [`Event::Tick`] if no other event comes before, unless the wall clock jumps.
-    pub fn next_wake(&self) -> Option<Monotonic> {
-        let wall = self.timers.next();
-        let wall = wall.map(|at| self.steady + at.saturating_since(self.now));
-        wall.into_iter().chain(self.steady_timers.next()).min()
+    fn seen_at(&self) -> SeenAt {
+        SeenAt {
+            now: self.now,
+            wall: self.wall,
+        }
     }
 
-    /// The next timer by the wall clock.
+    /// When to send [`Event::Tick`] if no other event comes before.
+    pub fn next_wake(&self) -> Option<Monotonic> {
+        let next = self.timers.next();
+        let next = next.map(|at| self.steady + at.saturating_since(self.now));
+        next.into_iter().chain(self.steady_timers.next()).min()
+    }
+
+    /// The next timer by the planner's own time.
     #[cfg(test)]
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         self.timers.next()

@@ -135,12 +135,12 @@ impl Pods {
         &mut self,
         view: PodView,
         node: Option<NodeId>,
-        now: Timestamp,
+        seen: SeenAt,
         born: Born,
         symbols: &mut Symbols,
     ) -> PodId {
         let hot = Hot {
-            ready_at: ready_at(&view, now),
+            ready_at: ready_at(&view, seen),
             node,
             born,
             ..hot(&view, symbols)
@@ -160,13 +160,7 @@ impl Pods {
     }
 
     /// Replaces the view of a pod. If the change moves it to another slot, the caller has taken it out of its old one.
-    pub(super) fn update(
-        &mut self,
-        id: PodId,
-        view: PodView,
-        now: Timestamp,
-        symbols: &mut Symbols,
-    ) {
+    pub(super) fn update(&mut self, id: PodId, view: PodView, seen: SeenAt, symbols: &mut Symbols) {
         let mut view = view;
         view.share_strings(self.view(id));
         let owner_changed = self.view(id).controller != view.controller;
@@ -185,7 +179,7 @@ impl Pods {
             ready_at: if old.ready_since == view.ready_since {
                 self.hot(id).ready_at
             } else {
-                ready_at(view, now)
+                ready_at(view, seen)
             },
             phase: view.phase,
             ready: view.ready_since.is_some(),
@@ -264,11 +258,22 @@ fn uid_of(views: &ChunkedVec<Option<PodView>>, id: PodId) -> &str {
     &view_of(views, id).uid
 }
 
-/// Since when a pod is ready. A transition in the future, by a kubelet's clock that is ahead, counts from now.
-fn ready_at(view: &PodView, now: Timestamp) -> Timestamp {
+/// When a pod is seen, by the planner's own time and by the wall clock, which kubelets write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeenAt {
+    pub(super) now: Timestamp,
+    pub(super) wall: Timestamp,
+}
+
+/// Since when a pod is ready, by the planner's own time. A transition in the future, by a kubelet's clock that is ahead,
+/// counts from now.
+fn ready_at(view: &PodView, seen: SeenAt) -> Timestamp {
     match view.ready_since {
         None | Some(Timestamp::MAX) => Timestamp::MAX,
-        Some(since) => since.min(now),
+        Some(since) => {
+            let ago = seen.wall.millis_since(since).max(0);
+            seen.now.saturating_add_millis(-ago)
+        }
     }
 }
 

@@ -88,6 +88,20 @@ fn r3_8_a_label_that_no_node_has_waits() {
 }
 
 #[test]
+fn r3_7_a_stage_by_label_does_not_count_on_nodes_that_are_down() {
+    let fixture = Fixture::new(6).annotate("stages", "nodes(pool=canary), 2, 40%, 100%");
+    let last = fixture.order()[5].clone();
+    let fixture = fixture.label(&last, "pool", "canary").down(&last);
+    let plan = plan(&fixture);
+    // It has its turn with the stage of its place, unless it returns before.
+    assert_eq!(counts(&plan), [(0, 1), (2, 2), (1, 3), (3, 6)]);
+    assert_eq!(plan.stages[0].down, std::slice::from_ref(&last));
+    assert!(plan.stages[3].nodes.contains(&last));
+    let text = plan.text(false);
+    assert!(text.contains(&format!("  down: {last}\n")), "{text}");
+}
+
+#[test]
 fn r3_1_spread_takes_nodes_evenly() {
     let mut fixture = Fixture::new(6)
         .annotate("stages", "2, 4, 100%")

@@ -175,7 +175,7 @@ impl Planner {
             stage: 1,
             cut: Cut::Nothing,
             phase: Phase::Paused,
-            since: next_second(self.now),
+            since: next_second(self.wall),
             reason: Some(Reason {
                 code: REVISION_LOST.to_owned(),
                 message:

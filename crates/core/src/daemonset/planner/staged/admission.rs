@@ -50,7 +50,9 @@ pub(in super::super) enum Cutoff {
     #[default]
     Nothing,
     All,
-    UpTo(BTreeMap<ValueId, Place>),
+    /// Whatever their value is.
+    UpTo(Place),
+    ByValue(BTreeMap<ValueId, Place>),
 }
 
 impl Cutoff {
@@ -58,7 +60,10 @@ impl Cutoff {
         match (self, value) {
             (Self::Nothing, _) | (_, None) => false,
             (Self::All, Some(_)) => true,
-            (Self::UpTo(cut), Some(value)) => cut.get(&value).is_some_and(|last| place() <= *last),
+            (Self::UpTo(last), Some(_)) => place() <= *last,
+            (Self::ByValue(cut), Some(value)) => {
+                cut.get(&value).is_some_and(|last| place() <= *last)
+            }
         }
     }
 }
@@ -160,17 +165,13 @@ impl Staged {
         self.cut = match cut {
             Cut::Nothing => Cutoff::Nothing,
             Cut::All(AllNodes) => Cutoff::All,
-            Cut::Node(name) => {
-                // Written without `spread`. With one, it holds for every value.
-                let place = Place::of(seed, &name);
-                let all: Vec<ValueId> = self.all_values();
-                Cutoff::UpTo(all.into_iter().map(|value| (value, place)).collect())
-            }
+            // Written without `spread`. With one, it holds for every value, also for those that nodes get later.
+            Cut::Node(name) => Cutoff::UpTo(Place::of(seed, &name)),
             Cut::ByValue(cut) => {
                 let last = |(value, name): (&String, &String)| {
                     (self.values.id(value), Place::of(seed, name))
                 };
-                Cutoff::UpTo(cut.iter().map(last).collect())
+                Cutoff::ByValue(cut.iter().map(last).collect())
             }
         };
         let up_to = self.places.iter().filter(|(value, place, _)| {
@@ -178,11 +179,6 @@ impl Staged {
             self.cut.admits(id, || *place)
         });
         self.before_cut = i64::try_from(up_to.count()).unwrap_or(i64::MAX);
-    }
-
-    fn all_values(&mut self) -> Vec<ValueId> {
-        self.values.id("");
-        self.values.ids.values().copied().collect()
     }
 
     /// The cut that admits so many nodes, as the state has it.

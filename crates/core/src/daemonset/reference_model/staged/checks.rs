@@ -316,7 +316,11 @@ fn is_taken(law: &Law<'_>, name: &Arc<str>, deleted: &Uid, now: Timestamp) -> bo
     let fails = here.iter().any(|d| is_failing(law, d.view, now));
     let down = law.skips_down_nodes() && law.readiness(name) != Readiness::Ready;
     // R2: without stable, a node that is not admitted gets nothing, and so it is not in between.
-    let waits = law.driven(name) == Driven::Nowhere;
+    let without_stable = law.driven(name) == Driven::Nowhere;
+    // R2.1: nor is one that stable does not select, before it gains its pod.
+    let runs = |fit: Option<(bool, bool)>| fit.is_some_and(|(run, _)| run);
+    let gains = here.is_empty() && law.stable.is_some() && !runs(law.stable_fit(name));
+    let waits = without_stable || gains;
     is_desired(law, name) && !served && !fails && !down && !waits
 }
 

@@ -222,7 +222,7 @@ impl<'a> Law<'a> {
         };
         let others = self.revisions.iter().copied();
         let others = others.filter(|r| r.uid != self.target.uid && carried(r) > 0);
-        let most = others.max_by_key(|r| (carried(r), r.revision));
+        let most = others.max_by_key(|r| (carried(r), r.revision, &r.name));
         most.or(preceding)
     }
 

@@ -130,7 +130,11 @@ impl Rollouts {
                 self.checks.lost(&lost.write);
             }
         }
-        self.results.clear();
+        for (request, outcome) in std::mem::take(&mut self.results) {
+            if outcome.is_err() {
+                self.checks.lost(&request.write);
+            }
+        }
         self.planner = Planner::new(self.options);
         self.started = self.cluster.now;
         let compares = self.model.is_some();

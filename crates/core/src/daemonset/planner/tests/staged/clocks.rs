@@ -1,7 +1,10 @@
-//! Wall clocks that jump by hours: bakes and deadlines run by the monotonic clock while the controller lives, and by the
-//! state's timestamps across restarts.
+//! Wall clocks that jump by hours: while the controller lives, everything runs by the monotonic clock; bakes and deadlines
+//! run by the state's timestamps across restarts.
 
-use super::super::super::super::view::Readiness;
+use std::sync::Arc;
+
+use super::super::super::super::event::{Action, Event, Write};
+use super::super::super::super::view::{Phase as PodPhase, Readiness};
 use super::cluster::Cluster;
 use super::{FAILED, PROGRESSING, STABLE};
 use crate::rollout::state::Phase;
@@ -116,4 +119,89 @@ fn r8_1_across_a_restart_the_timestamps_of_the_state_count() {
     assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Baking))));
     cluster.advance(1);
     assert_eq!(cluster.phase(1).0, STABLE);
+}
+
+/// The pod of a node.
+fn pod_on(cluster: &Cluster, node: &str) -> Option<Arc<str>> {
+    let mut pods = cluster.fake.pods.values();
+    let found = pods.find(|pod| pod.target().is_some_and(|name| **name == *node));
+    found.map(|pod| pod.uid.clone())
+}
+
+#[test]
+fn s3_5_1_a_clock_that_jumps_does_not_move_the_replacement_of_a_failed_daemon() {
+    // How long it takes until a daemon that fails is replaced.
+    let replaced = |cluster: &mut Cluster, jump: i64| {
+        let failed = pod_on(cluster, "node-1");
+        cluster.edit_pods("node-1", |pod| pod.phase = PodPhase::Failed);
+        cluster.run();
+        cluster.jump(jump);
+        let mut waited = 0_u32;
+        while pod_on(cluster, "node-1") == failed && waited < 600 {
+            cluster.advance(1);
+            waited += 1;
+        }
+        waited
+    };
+    let seconds = |jump: i64| {
+        let mut cluster = Cluster::new(2, &[]);
+        // The backoff grows.
+        for _ in 0..6 {
+            replaced(&mut cluster, 0);
+        }
+        replaced(&mut cluster, jump)
+    };
+    let expected = seconds(0);
+    assert!((10..600).contains(&expected), "{expected}");
+    assert_eq!(HOURS.map(seconds), [expected; 2]);
+}
+
+#[test]
+fn s3_8_1_a_clock_that_jumps_does_not_end_an_expectation() {
+    let creations = |cluster: &mut Cluster| {
+        let actions = cluster.planner.take_actions().into_iter();
+        let create = |action: &Action| {
+            matches!(
+                action,
+                Action::Write {
+                    write: Write::CreatePod { .. },
+                    ..
+                }
+            )
+        };
+        actions.filter(create).count()
+    };
+    for jump in HOURS {
+        let mut cluster = Cluster::new(3, &[]);
+        let pod = pod_on(&cluster, "node-1").unwrap();
+        cluster.fake.remove_pod(&pod, false);
+        cluster.step();
+        assert_eq!(creations(&mut cluster), 1);
+        // The request is under way.
+        cluster.jump(jump);
+        cluster.apply(Event::Tick);
+        assert_eq!(creations(&mut cluster), 0, "{jump}");
+    }
+}
+
+#[test]
+fn s5_3_1_a_clock_that_jumps_does_not_shorten_or_prolong_min_ready_seconds() {
+    for jump in HOURS {
+        let mut cluster = Cluster::new(3, &[]);
+        let uid = cluster.uid.clone();
+        cluster
+            .fake
+            .edit_set(&uid, |set| set.min_ready_seconds = 60);
+        cluster.run();
+        cluster.advance(61);
+        cluster.jump(jump);
+        let pod = pod_on(&cluster, "node-1").unwrap();
+        cluster.fake.remove_pod(&pod, false);
+        cluster.run();
+        let available = |cluster: &Cluster| cluster.fake.sets[&uid].status.available;
+        cluster.advance(59);
+        assert_eq!(available(&cluster), 2, "{jump}");
+        cluster.advance(1);
+        assert_eq!(available(&cluster), 3, "{jump}");
+    }
 }

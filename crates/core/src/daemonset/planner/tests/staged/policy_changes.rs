@@ -26,6 +26,19 @@ fn r1_3_nodes_keep_the_target_although_the_stage_is_smaller_now() {
 }
 
 #[test]
+fn r1_3_a_cut_from_before_spread_holds_for_values_that_nodes_get_later() {
+    let mut cluster = Cluster::new(6, &[("stages", "3 1h, 100%")]);
+    cluster.roll_out(1);
+    let (first, state) = (cluster.on(1), cluster.record(1).state.unwrap());
+    cluster.annotate(&[("spread", "zone")]);
+    cluster.run();
+    cluster.label(&first[0], "zone", "b");
+    cluster.run();
+    assert_eq!(cluster.on(1), first);
+    assert_eq!(cluster.record(1).state.unwrap().cut, state.cut);
+}
+
+#[test]
 fn r1_3_a_larger_stage_takes_more_nodes_and_its_bake_goes_on() {
     let mut cluster = Cluster::new(10, &[("stages", "2 1h, 100%")]);
     cluster.roll_out(1);
