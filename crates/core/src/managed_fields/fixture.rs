@@ -219,6 +219,7 @@ impl Store {
     }
 
     pub(super) fn update_part(&mut self, manager: &str, subresource: &str, new: Value) {
+        let new = without_nulls(new);
         let (live, listed) = (self.object.clone(), self.managers.clone());
         let stored = self.stored.clone();
         let (updated, listed) = self.write(manager, subresource, |fields| {
@@ -243,7 +244,7 @@ impl Store {
 
     /// A change that nobody owns, such as the binding of a pod.
     pub(super) fn change(&mut self, new: Value) {
-        let old = self.object.replace(new);
+        let old = self.object.replace(without_nulls(new));
         let (old, new) = (old.unwrap(), self.object.as_ref().unwrap());
         let before = self.stored.clone();
         let after = before.after_unowned_change(&OBJECT, "v1", &old, new);
@@ -296,7 +297,7 @@ fn kept_by(subresource: &str, mut new: Value, live: Option<&Value>) -> Value {
     new
 }
 
-/// As the server prunes what an apply returns: without nulls, empty lists and empty maps.
+/// As the server prunes what it stores: without nulls, empty lists and empty maps.
 fn without_nulls(value: Value) -> Value {
     let is_left = |value: &Value| match value {
         Value::Null => false,

@@ -168,12 +168,12 @@ fn an_update_loses_no_owner() {
             let mut store = random.history();
             let before = store.clone();
             let object = random.object();
-            store.update("w", object.clone());
+            store.update("w", object);
             if before.managers.is_empty() {
                 return;
             }
-            let old = before.object.unwrap();
-            let compared = compare(&OBJECT, &old, &object).unwrap();
+            let (old, new) = (before.object.unwrap(), store.object.as_ref().unwrap());
+            let compared = compare(&OBJECT, &old, new).unwrap();
             let gone = compared.removed;
             let owned_before = all(&before.managers);
             let owned_after = all(&store.managers);

@@ -84,9 +84,14 @@ impl Walk {
     }
 }
 
-/// Recordings have runs of blanks folded; JSON is compared as a value.
+/// Recordings have runs of blanks folded; JSON is compared as a value. Managers are ordered by when they wrote, which was not
+/// recorded, so they are compared in the order of their text.
 fn comparable(text: &str) -> String {
     match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(mut items)) if items.iter().all(|item| !item["manager"].is_null()) => {
+            items.sort_by_key(Value::to_string);
+            Value::Array(items).to_string()
+        }
         Ok(value) => value.to_string(),
         Err(_) => text.split_whitespace().collect::<Vec<_>>().join(" "),
     }
