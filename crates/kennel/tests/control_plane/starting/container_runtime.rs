@@ -47,6 +47,19 @@ fn is_not_ready(kubectl: &Kubectl, node: &str) {
     });
 }
 
+/// Waits until the node is ready, with the process runtime.
+fn runs_processes(kubectl: &Kubectl, node: &str) {
+    eventually(Deadline::seconds(60), || {
+        let node = get(kubectl, &["node", node])?;
+        let conditions = node["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
+        let chosen = &node["metadata"]["annotations"]["agent.kennel.dev/runtime"];
+        let expected = ready && chosen == "process";
+        expected.then_some(()).ok_or(node.to_string())
+    });
+}
+
 #[test]
 fn up_runs_the_control_plane_without_a_container_runtime() {
     for interrupt in [false, true] {
@@ -133,10 +146,10 @@ fn an_agent_keeps_its_runtime_until_a_flag_changes_it() {
     std::fs::remove_dir(&pod).unwrap();
 
     agent.start_again(None);
-    agent.wait_for("node there is ready");
+    runs_processes(&kubectl, "there");
     assert!(agent.stop().success(), "{}", agent.log());
     agent.start_again_with(with(&[]), None);
     agent.wait_for("using the runtime process: this node has used it before");
-    agent.wait_for("node there is ready");
+    runs_processes(&kubectl, "there");
     assert!(agent.stop().success(), "{}", agent.log());
 }

@@ -5,9 +5,12 @@ use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use rustix::fd::OwnedFd;
 use rustix::mount::{MountFlags, mount, mount_bind};
+use rustix::thread::UnshareFlags;
 
 use super::super::spec::Spec;
+use super::mounts::{attach, clone_tree};
 use super::{Result, failed};
 
 /// Paths that are private.
@@ -97,7 +100,22 @@ fn bind(source: &Path, target: &Path) -> Result {
 }
 
 /// The terminal on stdin, if it is one. Asked before the mount namespace changes, which changes the path.
-pub(super) fn terminal(spec: &Spec) -> Option<PathBuf> {
+pub(super) fn terminal() -> Option<PathBuf> {
     let path = std::fs::read_link("/proc/self/fd/0").ok();
-    path.filter(|path| spec.tty && path.starts_with("/dev/pts"))
+    path.filter(|path| path.starts_with("/dev/pts"))
+}
+
+/// Clones the terminal of a command, before it joins the mount namespace of a container.
+pub(super) fn clone_terminal() -> Result<Option<OwnedFd>> {
+    terminal().map(|path| clone_tree(&path)).transpose()
+}
+
+/// Shows a command its terminal as `/dev/console`: programs look for its name there. In a mount namespace of its own, a copy of
+/// the container's, which ends with the command.
+pub(super) fn mount_console(terminal: &OwnedFd) -> Result {
+    kennel_shim::unshare(UnshareFlags::NEWNS).map_err(failed("mount namespace"))?;
+    let console = Path::new("/dev/console");
+    let created = File::options().create(true).append(true).open(console);
+    created.map_err(failed("/dev/console"))?;
+    attach(terminal, console).map_err(failed("/dev/console"))
 }

@@ -22,7 +22,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::super::spec::Spec;
-use super::{InitError, Result, execute, failed, security};
+use super::{InitError, Result, devices, execute, failed, security};
 
 /// The exit code of shells for a command that cannot be started.
 const CANNOT_START: u8 = 127;
@@ -70,6 +70,11 @@ fn execute_in_container(args: &[OsString]) -> Result<Infallible> {
             .join()
             .map_err(failed("cgroup"))?;
     }
+    let console = if terminal && spec.private_devices {
+        devices::clone_terminal()?
+    } else {
+        None
+    };
     // Checked after joining: the cgroup may have been created anew for another container.
     check_running(&process)?;
     if spec.own_root {
@@ -78,6 +83,9 @@ fn execute_in_container(args: &[OsString]) -> Result<Infallible> {
         }
         // Last, because the host's /proc is not accessible afterwards.
         join_namespace(&process, "mnt", LinkNameSpaceType::Mount)?;
+        if let Some(console) = &console {
+            devices::mount_console(console)?;
+        }
     }
     let working_dir = if spec.working_dir.is_empty() {
         "/"

@@ -39,7 +39,7 @@ const MASKED: [&str; 9] = [
 
 /// Creates and enters the mount namespace. `dir` is the container's directory and the working directory.
 pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
-    let terminal = devices::terminal(spec);
+    let terminal = devices::terminal().filter(|_| spec.tty);
     kennel_shim::unshare(UnshareFlags::NEWNS).map_err(failed("mount namespace"))?;
     // Cloned before the propagation changes: mounts below a bidirectional volume must propagate to the host.
     let sources: Vec<(OwnedFd, &Mount)> = spec
@@ -60,11 +60,13 @@ pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
     let host_root = Path::new("/").join(HOST_ROOT);
     if spec.private_devices {
         devices::mount_private(&host_root, spec, terminal.as_deref())?;
-        make_nodev(&host_root)?;
     }
     if spec.own_processes {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         mount("proc", "/proc", "proc", flags, None).map_err(failed("/proc"))?;
+    }
+    if spec.private_devices {
+        make_nodev(&host_root)?;
     }
     if spec.masked {
         mask_paths()?;
