@@ -214,7 +214,9 @@ mod tests {
     }
 
     fn pod(resources: Value) -> Value {
-        json!({"metadata": {}, "spec": {"containers": [{"name": "c", "resources": resources}]}})
+        let mut pod = json!({"metadata": {}, "spec": {"containers": [{"name": "c"}]}});
+        pod["spec"]["containers"][0]["resources"] = resources;
+        pod
     }
 
     fn check(kind: &str, item: Value, resources: Value, expected: &[&str]) {

@@ -96,7 +96,9 @@ mod tests {
     use super::*;
 
     fn budget(status: Value) -> Value {
-        json!({"metadata": {"name": "b", "generation": 1}, "spec": {}, "status": status})
+        let mut budget = json!({"metadata": {"name": "b", "generation": 1}, "spec": {}});
+        budget["status"] = status;
+        budget
     }
 
     #[test]

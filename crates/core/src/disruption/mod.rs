@@ -169,9 +169,10 @@ fn put_condition(status: &mut Value, (holds, reason, message): (&str, &str, &str
     let conditions = conditions.expect("it was just made a list");
     let at = conditions.iter().position(|one| one["type"] == CONDITION);
     let before = at.map(|at| conditions[at].clone()).unwrap_or_default();
-    let since = match before["status"] == holds {
-        true => before["lastTransitionTime"].clone(),
-        false => now.to_string().into(),
+    let since = if before["status"] == holds {
+        before["lastTransitionTime"].clone()
+    } else {
+        now.to_string().into()
     };
     let condition = json!({
         "type": CONDITION, "status": holds, "reason": reason, "message": message,
@@ -197,7 +198,8 @@ mod tests {
     }
 
     fn check(spec: Value, pods: &[PodFacts], scale: i64, expected: [i64; 4]) {
-        let budget = json!({"metadata": {"generation": 3}, "spec": spec});
+        let mut budget = json!({"metadata": {"generation": 3}});
+        budget["spec"] = spec;
         let pods: Vec<&PodFacts> = pods.iter().collect();
         let (status, _) = status(&budget, &pods, |_| Some(scale), Timestamp::EPOCH);
         let found = [

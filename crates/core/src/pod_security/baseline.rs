@@ -44,7 +44,7 @@ const SYSCTLS: [(&str, u32); 12] = [
     ("net.ipv4.tcp_wmem", 32),
 ];
 
-/// The SELinux types that pods may set, likewise.
+/// The `SELinux` types that pods may set, likewise.
 const SE_LINUX_TYPES: [(&str, u32); 5] = [
     ("", 0),
     ("container_t", 0),
@@ -58,7 +58,7 @@ fn allows(table: &[(&str, u32)], value: &str, minor: u32) -> bool {
     allowed.any(|(name, _)| *name == value)
 }
 
-/// The type of a seccomp or AppArmor profile that is neither the runtime's default nor one of the node.
+/// The type of a seccomp or `AppArmor` profile that is neither the runtime's default nor one of the node.
 pub(super) fn forbidden_profile<'a>(security: &'a Value, field: &str) -> Option<&'a str> {
     let profile = security.get(field).filter(|profile| profile.is_object())?;
     let kind = text(profile, "type");

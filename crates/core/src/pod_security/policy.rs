@@ -129,7 +129,7 @@ pub fn policy<'a>(label: impl Fn(&str) -> Option<&'a str>) -> (Policy, Vec<Label
     let mut errors = Vec::new();
     let mut enforced = false;
     if let Some(read) = read(&label, ENFORCE, &mut errors) {
-        enforced = read.is_some();
+        enforced = read.is_ok();
         policy.enforce.level = read.unwrap_or(Level::Restricted);
     }
     if let Some(read) = read(&label, ENFORCE_VERSION, &mut errors) {
@@ -142,9 +142,9 @@ pub fn policy<'a>(label: impl Fn(&str) -> Option<&'a str>) -> (Policy, Vec<Label
         policy.audit.version = read.unwrap_or_default();
     }
     let warn_level = read(&label, WARN, &mut errors);
-    policy.warn.level = warn_level.flatten().unwrap_or_default();
+    policy.warn.level = warn_level.and_then(Result::ok).unwrap_or_default();
     let warn_version = read(&label, WARN_VERSION, &mut errors);
-    policy.warn.version = warn_version.flatten().unwrap_or_default();
+    policy.warn.version = warn_version.and_then(Result::ok).unwrap_or_default();
     // Without a warn level, users are warned about what is refused when a controller creates the pods.
     if warn_level.is_none() && enforced && policy.enforce.level > policy.warn.level {
         policy.warn.level = policy.enforce.level;
@@ -155,22 +155,26 @@ pub fn policy<'a>(label: impl Fn(&str) -> Option<&'a str>) -> (Policy, Vec<Label
     (policy, errors)
 }
 
-/// The value of a label: `None` without the label, `Some(None)` if it is wrong.
+/// A value that was added to the errors.
+#[derive(Clone, Copy)]
+struct Wrong;
+
+/// The value of a label, if there is one.
 fn read<'a, T: FromStr<Err = &'static str>>(
     label: impl Fn(&str) -> Option<&'a str>,
     name: &'static str,
     errors: &mut Vec<LabelError>,
-) -> Option<Option<T>> {
+) -> Option<Result<T, Wrong>> {
     let value = label(name)?;
     match value.parse() {
-        Ok(read) => Some(Some(read)),
+        Ok(read) => Some(Ok(read)),
         Err(words) => {
             errors.push(LabelError {
                 label: name,
                 value: value.to_owned(),
                 words,
             });
-            Some(None)
+            Some(Err(Wrong))
         }
     }
 }

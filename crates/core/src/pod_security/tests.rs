@@ -12,14 +12,14 @@ const fn at(level: Level, version: Version) -> LevelVersion {
 }
 
 /// Lays the fields of `over` over those of `base`. Lists are replaced.
-fn merge(base: &mut Value, over: &Value) {
+fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
             for (key, value) in over {
                 merge(base.entry(key).or_insert(Value::Null), value);
             }
         }
-        (base, over) => *base = over.clone(),
+        (base, over) => *base = over,
     }
 }
 
@@ -31,8 +31,8 @@ fn check_pod(at: LevelVersion, metadata: &Value, spec: &Value, expected: &str) {
 /// Checks a pod of one container `c`.
 fn check(at: LevelVersion, spec: Value, container: Value, expected: &str) {
     let mut whole = json!({"containers": [{"name": "c", "image": "i"}]});
-    merge(&mut whole["containers"][0], &container);
-    merge(&mut whole, &spec);
+    merge(&mut whole["containers"][0], container);
+    merge(&mut whole, spec);
     check_pod(at, &json!({}), &whole, expected);
 }
 
@@ -48,8 +48,8 @@ fn restricted_at(version: Version, spec: Value, container: Value, expected: &str
     let mut whole = json!({"securityContext": {
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
     }});
-    merge(&mut whole_spec, &spec);
-    merge(&mut whole, &container);
+    merge(&mut whole_spec, spec);
+    merge(&mut whole, container);
     check(at(Level::Restricted, version), whole_spec, whole, expected);
 }
 
@@ -58,7 +58,9 @@ fn restricted(spec: Value, container: Value, expected: &str) {
 }
 
 fn security(fields: Value) -> Value {
-    json!({"securityContext": fields})
+    let mut tree = json!({});
+    tree["securityContext"] = fields;
+    tree
 }
 
 #[test]

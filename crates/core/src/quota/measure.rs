@@ -43,7 +43,7 @@ pub struct Kind<'a> {
     pub plural: &'a str,
 }
 
-impl<'a> Kind<'a> {
+impl Kind<'_> {
     /// Whether quotas count its objects at all: they ignore events.
     pub fn is_counted(self) -> bool {
         self.plural != "events"
@@ -235,10 +235,8 @@ impl Measured {
         let asked = storage(&claim["spec"]["resources"]["requests"]);
         let allocated = storage(&claim["status"]["allocatedResources"]);
         let storage = asked.map(|asked| asked.max(allocated.unwrap_or_default()));
-        let storage = storage.map(|storage| match storage.is_whole() {
-            true => storage,
-            false => Quantity::from_units(storage.value(), storage.format()),
-        });
+        // Whole bytes: `value` rounds up.
+        let storage = storage.map(|one| Quantity::from_units(one.value(), one.format()));
         let beta = &claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
         let class = beta.as_str().or(claim["spec"]["storageClassName"].as_str());
         let mut own = Amounts::from([("persistentvolumeclaims".to_owned(), one())]);

@@ -22,7 +22,7 @@ pub use measure::{Kind, Measured};
 use scope::Scope;
 pub use tracker::{Status, Tracker};
 
-/// A ResourceQuota.
+/// A `ResourceQuota`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quota {
     pub name: String,
@@ -46,7 +46,7 @@ pub enum Refusal {
 }
 
 impl Quota {
-    /// Reads a ResourceQuota.
+    /// Reads a `ResourceQuota`.
     pub fn of(object: &Value) -> Self {
         Self {
             name: object["metadata"]["name"]

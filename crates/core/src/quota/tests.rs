@@ -10,7 +10,9 @@ const fn kind<'a>(group: &'a str, plural: &'a str) -> Kind<'a> {
 }
 
 fn quota(spec: Value) -> Quota {
-    Quota::of(&json!({"metadata": {"name": "q"}, "spec": spec}))
+    let mut object = json!({"metadata": {"name": "q"}});
+    object["spec"] = spec;
+    Quota::of(&object)
 }
 
 const NOW: Timestamp = Timestamp::EPOCH;
@@ -20,7 +22,9 @@ fn measure(kind: Kind<'_>, object: &Value) -> Measured {
 }
 
 fn pod(resources: Value) -> Value {
-    json!({"spec": {"containers": [{"name": "c", "resources": resources}]}})
+    let mut pod = json!({"spec": {"containers": [{"name": "c"}]}});
+    pod["spec"]["containers"][0]["resources"] = resources;
+    pod
 }
 
 fn shown(amounts: &Amounts) -> String {

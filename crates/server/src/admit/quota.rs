@@ -124,9 +124,12 @@ impl Usage {
         let prefix = object::prefix(row, Some(namespace));
         let records = api.store.range(&prefix, None, None).records;
         let mut known = std::mem::take(&mut self.stored);
-        let measure = |stored: &Stored| match kind.is_measured() {
-            true => Measured::of(kind, &read(stored)),
-            false => Measured::counted(kind),
+        let measure = |stored: &Stored| {
+            if kind.is_measured() {
+                Measured::of(kind, &read(stored))
+            } else {
+                Measured::counted(kind)
+            }
         };
         self.stored.reserve(records.len());
         for stored in &records {

@@ -1,4 +1,4 @@
-//! The strategy of LimitRange.
+//! The strategy of `LimitRange`.
 
 use std::collections::BTreeSet;
 

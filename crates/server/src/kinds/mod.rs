@@ -18,6 +18,7 @@ pub mod lease;
 pub mod limitrange;
 pub mod meta;
 pub mod namespace;
+pub mod networkpolicy;
 pub mod node;
 pub mod persistentvolume;
 pub mod persistentvolumeclaim;
@@ -33,6 +34,7 @@ pub mod selector;
 pub mod service;
 pub mod serviceaccount;
 pub mod show;
+pub mod storageclass;
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -1,4 +1,4 @@
-//! The strategy of NetworkPolicy. Policies are stored for the network daemon that enforces them.
+//! The strategy of `NetworkPolicy`. Policies are stored for the network daemon that enforces them.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,8 @@ use crate::tree::{at, default_to, has, int, list, list_mut, set, text, texts};
 const TYPES: [&str; 2] = ["Ingress", "Egress"];
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 /// The answer to every write: nobody should believe that a policy protects before a daemon enforces it.
-const WARNING: &str = "Kennel stores network policies and does not enforce them: run a network daemon that does";
+const WARNING: &str =
+    "Kennel stores network policies and does not enforce them: run a network daemon that does";
 
 /// The rules of both directions: the field of the rules, and that of their peers.
 const RULES: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
@@ -103,9 +104,17 @@ fn check_port(errors: &mut Errors, port: &Value, path: &Path) {
             errors.invalid_each(&at_end, end, names::is_valid_port_num(end));
         }
         Value::Null => {
-            errors.invalid(&at_end, end, "may not be specified when `port` is not specified");
+            errors.invalid(
+                &at_end,
+                end,
+                "may not be specified when `port` is not specified",
+            );
         }
-        _ => errors.invalid(&at_end, end, "may not be specified when `port` is non-numeric"),
+        _ => errors.invalid(
+            &at_end,
+            end,
+            "may not be specified when `port` is non-numeric",
+        ),
     }
 }
 
@@ -172,7 +181,9 @@ mod tests {
     use super::*;
 
     fn policy(spec: Value) -> Value {
-        json!({"metadata": {"name": "p", "namespace": "d"}, "spec": spec})
+        let mut object = json!({"metadata": {"name": "p", "namespace": "d"}});
+        object["spec"] = spec;
+        object
     }
 
     #[test]

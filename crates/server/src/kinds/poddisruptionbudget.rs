@@ -1,4 +1,4 @@
-//! The strategy of PodDisruptionBudget.
+//! The strategy of `PodDisruptionBudget`.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,9 @@ mod tests {
     use super::*;
 
     fn budget(spec: Value) -> Value {
-        json!({"metadata": {"name": "b", "namespace": "d"}, "spec": spec})
+        let mut object = json!({"metadata": {"name": "b", "namespace": "d"}});
+        object["spec"] = spec;
+        object
     }
 
     #[test]

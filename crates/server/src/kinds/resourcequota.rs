@@ -1,4 +1,4 @@
-//! The strategy of ResourceQuota.
+//! The strategy of `ResourceQuota`.
 
 use serde_json::Value;
 
@@ -209,7 +209,9 @@ mod tests {
     use super::*;
 
     fn quota(spec: Value) -> Value {
-        json!({"metadata": {"name": "q", "namespace": "d"}, "spec": spec})
+        let mut object = json!({"metadata": {"name": "q", "namespace": "d"}});
+        object["spec"] = spec;
+        object
     }
 
     fn check(spec: Value, expected: &[&str]) {

@@ -1,4 +1,4 @@
-//! The strategy of StorageClass. Kennel stores classes and provisions no volumes.
+//! The strategy of `StorageClass`. Kennel stores classes and provisions no volumes.
 
 use serde_json::Value;
 
@@ -62,9 +62,7 @@ fn check_parameters(errors: &mut Errors, object: &Value) {
     if parameters.len() > PARAMETERS_MAX {
         return errors.too_long(&path, PARAMETERS_MAX);
     }
-    let size = |(key, value): (&String, &Value)| {
-        key.len() + value.as_str().map_or(0, str::len)
-    };
+    let size = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
     if parameters.contains_key("") {
         errors.invalid(&path, "", "field can not be empty.");
     }

@@ -418,6 +418,16 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
+        group: "networking.k8s.io",
+        plural: "networkpolicies",
+        kind: "NetworkPolicy",
+        short_names: &["netpol"],
+        schema: "networking.v1.NetworkPolicy",
+        strategy: &kinds::networkpolicy::NetworkPolicy,
+        printer: &printers::NETWORK_POLICY,
+        ..DEFAULTS
+    },
+    Resource {
         group: "policy",
         plural: "poddisruptionbudgets",
         kind: "PodDisruptionBudget",
@@ -489,6 +499,18 @@ pub static RESOURCES: &[Resource] = &[
         unconditional_update: false,
         strategy: &kinds::runtimeclass::RuntimeClass,
         printer: &printers::RUNTIME_CLASS,
+        ..DEFAULTS
+    },
+    Resource {
+        group: "storage.k8s.io",
+        plural: "storageclasses",
+        kind: "StorageClass",
+        short_names: &["sc"],
+        scope: Scope::Cluster,
+        schema: "storage.v1.StorageClass",
+        delete_returns_object: true,
+        strategy: &kinds::storageclass::StorageClass,
+        printer: &printers::STORAGE_CLASS,
         ..DEFAULTS
     },
     Resource {
@@ -581,12 +603,6 @@ pub static EMPTY: &[EmptyCollection] = &[
     empty("apps", "replicasets", "ReplicaSet", columns::REPLICAS),
     empty("apps", "statefulsets", "StatefulSet", columns::STATEFUL_SET),
     empty("apps", "deployments", "Deployment", columns::DEPLOYMENT),
-    empty_cluster(
-        "storage.k8s.io",
-        "storageclasses",
-        "StorageClass",
-        columns::STORAGE_CLASS,
-    ),
     empty_cluster(
         "storage.k8s.io",
         "volumeattachments",

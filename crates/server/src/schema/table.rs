@@ -1792,6 +1792,15 @@ CORE_V1_TOLERATION = ty("core.v1.Toleration", &[
     f("value", 3, Kind::String),
 ]);
 
+CORE_V1_TOPOLOGY_SELECTOR_LABEL_REQUIREMENT = ty("core.v1.TopologySelectorLabelRequirement", &[
+    f("key", 1, Kind::String).required(),
+    f("values", 2, Kind::String).list().required().list_type(ListType::Atomic, &[]),
+]);
+
+CORE_V1_TOPOLOGY_SELECTOR_TERM = ty("core.v1.TopologySelectorTerm", &[
+    f("matchLabelExpressions", 1, Kind::Object(&CORE_V1_TOPOLOGY_SELECTOR_LABEL_REQUIREMENT)).list().list_type(ListType::Atomic, &[]),
+]).atomic();
+
 CORE_V1_TOPOLOGY_SPREAD_CONSTRAINT = ty("core.v1.TopologySpreadConstraint", &[
     f("labelSelector", 4, Kind::Object(&META_V1_LABEL_SELECTOR)),
     f("matchLabelKeys", 8, Kind::String).list().list_type(ListType::Atomic, &[]),
@@ -2155,6 +2164,47 @@ META_V1_TIME = ty("meta.v1.Time", &[
     f("seconds", 1, Kind::Int64),
 ]);
 
+NETWORKING_V1_IPBLOCK = ty("networking.v1.IPBlock", &[
+    f("cidr", 1, Kind::String).required(),
+    f("except", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
+]);
+
+NETWORKING_V1_NETWORK_POLICY = ty("networking.v1.NetworkPolicy", &[
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("spec", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_SPEC)),
+]).kind();
+
+NETWORKING_V1_NETWORK_POLICY_EGRESS_RULE = ty("networking.v1.NetworkPolicyEgressRule", &[
+    f("ports", 1, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_PORT)).list().list_type(ListType::Atomic, &[]),
+    f("to", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_PEER)).list().list_type(ListType::Atomic, &[]),
+]);
+
+NETWORKING_V1_NETWORK_POLICY_INGRESS_RULE = ty("networking.v1.NetworkPolicyIngressRule", &[
+    f("from", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_PEER)).list().list_type(ListType::Atomic, &[]),
+    f("ports", 1, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_PORT)).list().list_type(ListType::Atomic, &[]),
+]);
+
+NETWORKING_V1_NETWORK_POLICY_PEER = ty("networking.v1.NetworkPolicyPeer", &[
+    f("ipBlock", 3, Kind::Object(&NETWORKING_V1_IPBLOCK)),
+    f("namespaceSelector", 2, Kind::Object(&META_V1_LABEL_SELECTOR)),
+    f("podSelector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)),
+]);
+
+NETWORKING_V1_NETWORK_POLICY_PORT = ty("networking.v1.NetworkPolicyPort", &[
+    f("endPort", 3, Kind::Int32).pointer(),
+    f("port", 2, Kind::IntOrString),
+    f("protocol", 1, Kind::String).pointer().go("v1.Protocol"),
+]);
+
+NETWORKING_V1_NETWORK_POLICY_SPEC = ty("networking.v1.NetworkPolicySpec", &[
+    f("egress", 3, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_EGRESS_RULE)).list().list_type(ListType::Atomic, &[]),
+    f("ingress", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_INGRESS_RULE)).list().list_type(ListType::Atomic, &[]),
+    f("podSelector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)),
+    f("policyTypes", 4, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PolicyType"),
+]);
+
 NODE_V1_OVERHEAD = ty("node.v1.Overhead", &[
     f("podFixed", 1, Kind::Quantity).map(),
 ]);
@@ -2330,6 +2380,19 @@ STORAGE_V1_CSINODE_SPEC = ty("storage.v1.CSINodeSpec", &[
     f("drivers", 1, Kind::Object(&STORAGE_V1_CSINODE_DRIVER)).list().required().list_type(ListType::Map, &["name"]).merged().by("name"),
 ]);
 
+STORAGE_V1_STORAGE_CLASS = ty("storage.v1.StorageClass", &[
+    f("allowVolumeExpansion", 6, Kind::Bool).pointer(),
+    f("allowedTopologies", 8, Kind::Object(&CORE_V1_TOPOLOGY_SELECTOR_TERM)).list().list_type(ListType::Atomic, &[]),
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("mountOptions", 5, Kind::String).list().list_type(ListType::Atomic, &[]),
+    f("parameters", 3, Kind::String).map(),
+    f("provisioner", 2, Kind::String).required(),
+    f("reclaimPolicy", 4, Kind::String).pointer().go("v1.PersistentVolumeReclaimPolicy"),
+    f("volumeBindingMode", 7, Kind::String).pointer().go("v1.VolumeBindingMode"),
+]).kind();
+
 STORAGE_V1_TOKEN_REQUEST = ty("storage.v1.TokenRequest", &[
     f("audience", 1, Kind::String).required(),
     f("expirationSeconds", 2, Kind::Int64).pointer(),
@@ -2360,6 +2423,7 @@ pub(super) static MAP_NAMES: &[&str] = &[
     "min",
     "nodeSelector",
     "options",
+    "parameters",
     "podFixed",
     "requests",
     "stringData",

@@ -33,15 +33,6 @@ pub(crate) const STATEFUL_SET: &[Column] = &[
     IMAGES,
 ];
 
-pub(crate) const STORAGE_CLASS: &[Column] = &[
-    NAME,
-    column("Provisioner", "The provisioner of its volumes."),
-    column("ReclaimPolicy", "What happens to a released volume."),
-    column("VolumeBindingMode", "When a volume is made and bound."),
-    boolean("AllowVolumeExpansion", "Whether its volumes may grow."),
-    AGE,
-];
-
 pub(crate) const VOLUME_ATTACHMENT: &[Column] = &[
     NAME,
     column("Attacher", "The driver that attaches it."),

@@ -1,4 +1,4 @@
-//! The printers of services and endpoints.
+//! The printers of services, endpoints and network policies.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, text as column, wide};
 use super::duration::since;
-use super::format::{NONE, first_few, joined, labels, or_none};
+use super::format::{NONE, first_few, joined, labels, or_none, selector};
 use crate::tree::{list, map, number, text, text_or, texts, time};
 
 pub(super) const SERVICE: &[Column] = &[
@@ -33,6 +33,17 @@ pub(super) const ENDPOINT_SLICE: &[Column] = &[
     column("Endpoints", "The addresses of its endpoints."),
     AGE,
 ];
+
+pub(super) const NETWORK_POLICY: &[Column] =
+    &[NAME, column("Pod-Selector", "The pods it applies to."), AGE];
+
+pub(super) fn network_policy(policy: &Value, now: Timestamp) -> Vec<Value> {
+    vec![
+        json!(text(policy, "metadata.name")),
+        json!(selector(policy, "spec.podSelector")),
+        json!(since(time(policy, "metadata.creationTimestamp"), now)),
+    ]
+}
 
 pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
     vec![
@@ -163,6 +174,15 @@ fn few_or_unset(entries: &[String]) -> String {
 mod tests {
     use super::super::testing::{check, check_cell};
     use serde_json::{Value, json};
+
+    #[test]
+    fn network_policies() {
+        check(
+            "networkpolicies",
+            json!({"metadata": {"name": "deny"}, "spec": {"podSelector": {"matchLabels": {"app": "web"}}}}),
+            json!(["deny", "app=web", "<unknown>"]),
+        );
+    }
 
     #[test]
     fn services() {

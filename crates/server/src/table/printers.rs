@@ -40,6 +40,8 @@ pub(crate) static EVENT: Printer = printer(event::COLUMNS, event::events);
 pub(crate) static LEASE: Printer = printer(small::LEASE, small::lease);
 pub(crate) static LIMIT_RANGE: Printer = printer(security::ROLE, security::role);
 pub(crate) static NAMESPACE: Printer = printer(small::NAMESPACE, small::namespace);
+pub(crate) static NETWORK_POLICY: Printer =
+    printer(network::NETWORK_POLICY, network::network_policy);
 pub(crate) static NODE: Printer = printer(node::COLUMNS, node::cells);
 pub(crate) static PERSISTENT_VOLUME: Printer = printer(storage::VOLUME, storage::volume);
 pub(crate) static PERSISTENT_VOLUME_CLAIM: Printer = printer(storage::CLAIM, storage::claim);
@@ -59,3 +61,4 @@ pub(crate) static SERVICE_ACCOUNT: Printer =
     printer(small::SERVICE_ACCOUNT, small::service_account);
 pub(crate) static SIGNING_REQUEST: Printer =
     printer(security::SIGNING_REQUEST, security::signing_request);
+pub(crate) static STORAGE_CLASS: Printer = printer(storage::STORAGE_CLASS, storage::storage_class);

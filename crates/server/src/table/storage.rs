@@ -1,4 +1,4 @@
-//! The printers of volumes, claims and CSI objects.
+//! The printers of volumes, claims, storage classes and CSI objects.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::column::{AGE, Column, NAME, boolean, integer, text as column, wide};
 use super::duration::since;
 use super::format::{joined, members, or_none};
-use crate::tree::{at, flag, is_deleting, list, opt_flag, text, text_or, texts, time};
+use crate::tree::{at, flag, is_deleting, list, map, opt_flag, text, text_or, texts, time};
 
 const UNSET: &str = "<unset>";
 
@@ -44,6 +44,15 @@ pub(super) const CLAIM: &[Column] = &[
     ATTRIBUTES,
     AGE,
     VOLUME_MODE,
+];
+
+pub(super) const STORAGE_CLASS: &[Column] = &[
+    NAME,
+    column("Provisioner", "The provisioner of its volumes."),
+    column("ReclaimPolicy", "What happens to a released volume."),
+    column("VolumeBindingMode", "When a volume is made and bound."),
+    boolean("AllowVolumeExpansion", "Whether its volumes may grow."),
+    AGE,
 ];
 
 pub(super) const CSI_NODE: &[Column] = &[
@@ -149,6 +158,22 @@ fn access_modes(object: &Value, path: &str) -> String {
     modes.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
+/// Marks a default class.
+const IS_DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
+
+pub(super) fn storage_class(class: &Value, now: Timestamp) -> Vec<Value> {
+    let is_default = map(class, "metadata.annotations").get(IS_DEFAULT) == Some(&json!("true"));
+    let mark = if is_default { " (default)" } else { "" };
+    vec![
+        json!(format!("{}{mark}", text(class, "metadata.name"))),
+        json!(text(class, "provisioner")),
+        json!(text_or(class, "reclaimPolicy", "Delete")),
+        json!(text_or(class, "volumeBindingMode", "Immediate")),
+        json!(flag(class, "allowVolumeExpansion")),
+        json!(since(time(class, "metadata.creationTimestamp"), now)),
+    ]
+}
+
 pub(super) fn csi_node(node: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(text(node, "metadata.name")),
@@ -178,6 +203,24 @@ pub(super) fn csi_driver(driver: &Value, now: Timestamp) -> Vec<Value> {
 mod tests {
     use super::super::testing::check;
     use serde_json::json;
+
+    #[test]
+    fn storage_classes() {
+        let default = json!({"storageclass.kubernetes.io/is-default-class": "true"});
+        check(
+            "storageclasses",
+            json!({"metadata": {"name": "fast", "annotations": default}, "provisioner": "csi.example.com",
+                "reclaimPolicy": "Retain", "allowVolumeExpansion": true}),
+            json!([
+                "fast (default)",
+                "csi.example.com",
+                "Retain",
+                "Immediate",
+                true,
+                "<unknown>"
+            ]),
+        );
+    }
 
     #[test]
     fn volumes() {

@@ -49,6 +49,7 @@ sessions!(
     adoption,
     cascades,
     certificates,
+    charts,
     cluster,
     configmaps,
     daemonsets,
