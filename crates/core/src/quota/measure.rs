@@ -43,7 +43,7 @@ pub struct Kind<'a> {
     pub plural: &'a str,
 }
 
-impl<'a> Kind<'a> {
+impl Kind<'_> {
     /// Whether quotas count its objects at all: they ignore events.
     pub fn is_counted(self) -> bool {
         self.plural != "events"

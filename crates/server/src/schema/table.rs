@@ -890,8 +890,8 @@ CORE_V1_LIFECYCLE_HANDLER = ty("core.v1.LifecycleHandler", &[
 CORE_V1_LIMIT_RANGE = ty("core.v1.LimitRange", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_LIMIT_RANGE_SPEC)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_LIMIT_RANGE_SPEC)).by_value(),
 ]).kind();
 
 CORE_V1_LIMIT_RANGE_ITEM = ty("core.v1.LimitRangeItem", &[
@@ -1554,9 +1554,9 @@ CORE_V1_RESOURCE_HEALTH = ty("core.v1.ResourceHealth", &[
 CORE_V1_RESOURCE_QUOTA = ty("core.v1.ResourceQuota", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&CORE_V1_RESOURCE_QUOTA_SPEC)),
-    f("status", 3, Kind::Object(&CORE_V1_RESOURCE_QUOTA_STATUS)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&CORE_V1_RESOURCE_QUOTA_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&CORE_V1_RESOURCE_QUOTA_STATUS)).by_value(),
 ]).kind();
 
 CORE_V1_RESOURCE_QUOTA_SPEC = ty("core.v1.ResourceQuotaSpec", &[
@@ -2172,8 +2172,8 @@ NETWORKING_V1_IPBLOCK = ty("networking.v1.IPBlock", &[
 NETWORKING_V1_NETWORK_POLICY = ty("networking.v1.NetworkPolicy", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
-    f("spec", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_SPEC)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_SPEC)).by_value(),
 ]).kind();
 
 NETWORKING_V1_NETWORK_POLICY_EGRESS_RULE = ty("networking.v1.NetworkPolicyEgressRule", &[
@@ -2201,7 +2201,7 @@ NETWORKING_V1_NETWORK_POLICY_PORT = ty("networking.v1.NetworkPolicyPort", &[
 NETWORKING_V1_NETWORK_POLICY_SPEC = ty("networking.v1.NetworkPolicySpec", &[
     f("egress", 3, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_EGRESS_RULE)).list().list_type(ListType::Atomic, &[]),
     f("ingress", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_INGRESS_RULE)).list().list_type(ListType::Atomic, &[]),
-    f("podSelector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)),
+    f("podSelector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)).by_value(),
     f("policyTypes", 4, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["Egress", "Ingress"]).go("v1.PolicyType"),
 ]);
 
@@ -2385,7 +2385,7 @@ STORAGE_V1_STORAGE_CLASS = ty("storage.v1.StorageClass", &[
     f("allowedTopologies", 8, Kind::Object(&CORE_V1_TOPOLOGY_SELECTOR_TERM)).list().list_type(ListType::Atomic, &[]),
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
-    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
     f("mountOptions", 5, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("parameters", 3, Kind::String).map(),
     f("provisioner", 2, Kind::String).required(),
