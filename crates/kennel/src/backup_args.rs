@@ -74,6 +74,7 @@ fn secret_file(passphrase: Option<PathBuf>, keys: Option<PathBuf>) -> Option<Sec
 }
 
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub(crate) struct ScheduleArgs {
     /// Back up into this directory at an interval, as `kennel backup` does [default: no backups]
     #[arg(long, value_name = "DIR")]

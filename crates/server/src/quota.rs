@@ -103,12 +103,13 @@ impl StorageQuota {
         if self.logged.swap(alarm.is_some(), Ordering::Relaxed) == alarm.is_some() {
             return;
         }
-        match alarm {
-            Some(alarm) => tracing::error!(
+        if let Some(alarm) = alarm {
+            tracing::error!(
                 "{alarm}; writes of users that need more are rejected with 507 at 100 %: delete objects, or raise \
                  --storage-quota"
-            ),
-            None => tracing::info!("stored objects are well below the storage quota again"),
+            );
+        } else {
+            tracing::info!("stored objects are well below the storage quota again");
         }
     }
 

@@ -60,13 +60,14 @@ impl Content {
 }
 
 pub(super) fn write<W: Write>(to: W, members: &[Member]) -> io::Result<W> {
-    let mut sums = String::new();
+    let mut sums = Vec::new();
     for member in members {
         let (_, content) = member.content.open()?;
         let mut content = Hashing::new(content);
         io::copy(&mut content, &mut io::sink())?;
-        sums.push_str(&format!("{}  {}\n", content.finish(), member.name));
+        sums.push(format!("{}  {}\n", content.finish(), member.name));
     }
+    let sums = sums.concat();
     let mut tar = Builder::new(to);
     append(&mut tar, SUMS, 0o600, sums.len() as u64, sums.as_bytes())?;
     for Member {

@@ -95,7 +95,7 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
             .name("store-writer".into())
             .spawn(move || writer.run())
             .map_err(|source| OpenError::File {
-                path: options.dir.clone(),
+                path: options.dir,
                 source,
             })?;
         Ok(Arc::new(Self {
