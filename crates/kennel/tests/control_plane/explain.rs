@@ -6,7 +6,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 
 fn explains_everything(version: Version) {
     let kennel = Kennel::up(BINARY, 0);
-    let kubectl = Kubectl::new(version, kennel.kubeconfig());
+    let kubectl = Kubectl::new(version, &kennel.kubeconfig());
     let names = kubectl.run(&["api-resources", "-o", "name"]).ok();
     let names: Vec<&str> = names.lines().collect();
     assert!(names.len() > 20, "{names:?}");
