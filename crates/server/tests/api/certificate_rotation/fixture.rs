@@ -87,6 +87,9 @@ impl Fixture {
             audit: audit::Options::off(),
             encryption_key_file: None,
             clock: Clock::new(move || Timestamp::from_secs(own.seconds())),
+            storage_quota: kennel_server::quota::QUOTA_DEFAULT,
+            backups: None,
+            pod_security: kennel_server::admit::pod_security::Exemptions::default(),
         };
         let server = Server::start(config).await.unwrap();
         Self { server, clock, dir }
