@@ -226,6 +226,17 @@ impl<'a> Law<'a> {
         most.or(preceding)
     }
 
+    /// R2: the rollout starts with the revision that most pods carry at that moment. Pods that have come or gone since the
+    /// controller has counted them may have made another of it.
+    pub(super) fn counts_pods_for_stable(&self) -> bool {
+        let has_verdict = |before: &Revision| match before.record.verdict {
+            Some(Verdict::Stable) => true,
+            Some(_) => self.has_own_state(before),
+            None => false,
+        };
+        self.standing == Standing::Unstarted && !self.preceding().is_some_and(has_verdict)
+    }
+
     /// R5.6: the template has gone back to the revision that the preceding target would go back to.
     pub(super) fn returns_to_stable(&self) -> bool {
         // One that is stable itself goes back to nothing.
