@@ -17,11 +17,11 @@ pub(super) enum Type {
     /// Members; those marked as held by value are never absent.
     Struct(&'static [Member]),
     AtomicStruct(&'static [Member]),
-    Map(&'static Type),
-    AtomicMap(&'static Type),
-    List(&'static Type),
+    Map(&'static Self),
+    AtomicMap(&'static Self),
+    List(&'static Self),
     Set,
-    Keyed(&'static [&'static str], &'static Type),
+    Keyed(&'static [&'static str], &'static Self),
 }
 
 #[derive(Debug)]

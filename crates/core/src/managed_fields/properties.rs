@@ -227,5 +227,5 @@ fn managers_survive_their_json_form() {
 
 fn all(managers: &Managers) -> FieldSet {
     let fields = managers.0.values().map(|owned| &owned.fields);
-    fields.fold(FieldSet::default(), |all, fields| all.union(fields))
+    fields.fold(FieldSet::default(), FieldSet::union)
 }

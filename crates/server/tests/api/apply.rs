@@ -81,15 +81,12 @@ async fn yaml_is_applied_and_its_mistakes_are_named() {
 #[tokio::test]
 async fn bodies_that_are_no_configuration_are_refused() {
     let server = TestServer::new().await;
-    let bomb = format!(
-        "a: &a [x,x,x,x,x,x,x,x,x,x]\n{}",
-        ('b'..='k')
-            .map(|c| {
-                let before = char::from(c as u8 - 1);
-                format!("{c}: &{c} [{}]\n", vec![format!("*{before}"); 10].join(","))
-            })
-            .collect::<String>()
-    );
+    let ten_of = |c: char| {
+        let before = char::from(c as u8 - 1);
+        format!("{c}: &{c} [{}]", vec![format!("*{before}"); 10].join(","))
+    };
+    let lines: Vec<String> = ('b'..='k').map(ten_of).collect();
+    let bomb = format!("a: &a [x,x,x,x,x,x,x,x,x,x]\n{}\n", lines.join("\n"));
     for (body, expected) in [
         (
             "{{{",

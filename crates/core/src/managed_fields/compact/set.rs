@@ -59,15 +59,11 @@ impl CompactSet {
         let mut nodes = Vec::new();
         // What the object has,
         for node in full.nodes() {
-            let element = || node.element.clone();
             match set.node(&node.element) {
-                Some(_) if is_complete(node) => {
-                    if !others {
-                        nodes.push(CompactNode::complete(node));
-                    }
-                }
+                Some(_) if is_complete(node) && others => {}
+                Some(_) if is_complete(node) => nodes.push(CompactNode::complete(node)),
                 Some(owned) => nodes.push(CompactNode::partial(owned, node)),
-                None if others => nodes.push(CompactNode::none(element())),
+                None if others => nodes.push(CompactNode::none(node.element.clone())),
                 None => {}
             }
         }
