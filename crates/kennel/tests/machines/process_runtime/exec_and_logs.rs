@@ -300,34 +300,3 @@ async fn a_renamed_log_goes_on_in_a_new_file() {
     );
     fixture.end().await;
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn ports_are_the_machines() {
-    let fixture = Fixture::new().await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (mut ours, accepted) = tokio::join!(
-        async {
-            fixture
-                .runtime
-                .connect(&fixture.sandbox, port)
-                .await
-                .unwrap()
-        },
-        async { listener.accept().await.unwrap() }
-    );
-    let mut theirs = accepted.0;
-    theirs.write_all(b"hello").await.unwrap();
-    let mut bytes = [0; 5];
-    ours.read_exact(&mut bytes).await.unwrap();
-    assert_eq!(&bytes, b"hello");
-    drop(listener);
-    let refused = fixture
-        .runtime
-        .connect(&fixture.sandbox, port)
-        .await
-        .err()
-        .unwrap();
-    assert!(refused.to_string().contains(&port.to_string()), "{refused}");
-    fixture.end().await;
-}
