@@ -17,9 +17,9 @@ use super::inspect::CertificateInfo;
 const LIFETIME: Duration = Duration::from_hours(365 * 24);
 /// A certificate with less left is renewed. Warnings begin later, when renewals have failed for two months.
 const RENEW_BEFORE: Duration = Duration::from_hours(90 * 24);
-/// Clocks differ, so the authority and the server are valid from this long ago.
+/// Clocks differ, so what other machines verify is valid from this long ago.
 pub(super) const BACKDATE: Duration = Duration::from_hours(24);
-/// Of client certificates, as the signer's: revocations depend on it.
+/// Of users' certificates, as the signer's: revocations depend on it, and only the server verifies them.
 const CLIENT_BACKDATE: Duration = kennel_core::certificates::lifetime::BACKDATE;
 
 /// A certificate and its key, as PEM.
@@ -71,9 +71,24 @@ impl<'a> Files<'a> {
         self.reuse_or_issue(file, &params, &wanted)
     }
 
-    /// A client certificate: the user is its common name, the group (if any) its organisation.
+    /// A user's certificate: the user is its common name, the group (if any) its organisation.
     pub fn client(&self, file: &str, user: &str, group: Option<&str>) -> Result<Pair, PkiError> {
-        let mut params = self.leaf(user, group, CLIENT_BACKDATE);
+        self.client_since(file, CLIENT_BACKDATE, user, group)
+    }
+
+    /// The certificate that the server shows to nodes, which verify it by their own clocks.
+    pub fn client_of_nodes(&self, file: &str, user: &str) -> Result<Pair, PkiError> {
+        self.client_since(file, BACKDATE, user, None)
+    }
+
+    fn client_since(
+        &self,
+        file: &str,
+        backdate: Duration,
+        user: &str,
+        group: Option<&str>,
+    ) -> Result<Pair, PkiError> {
+        let mut params = self.leaf(user, group, backdate);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.reuse_or_issue(file, &params, &[])
     }

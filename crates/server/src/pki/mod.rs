@@ -91,7 +91,7 @@ impl Pki {
         };
         let server = issue.server(SERVER_FILE, &options.names, &options.addresses)?;
         let admin = issue.client(ADMIN_FILE, ADMIN, Some("system:masters"))?;
-        let kubelet_client = issue.client(KUBELET_CLIENT_FILE, KUBELET_CLIENT, None)?;
+        let kubelet_client = issue.client_of_nodes(KUBELET_CLIENT_FILE, KUBELET_CLIENT)?;
         let token_key_days = if renewal.names.contains(&TOKEN_KEY) {
             0
         } else {
