@@ -98,7 +98,7 @@ fn unknown_types_of_content_are_refused() {
         check_type(&server, "POST", CONFIGMAPS, content_type, &body, unknown);
     }
     let path = format!("{CONFIGMAPS}/kube-root-ca.crt");
-    for content_type in [JSON, "application/apply-patch+yaml", "text/plain", ""] {
+    for content_type in [JSON, "text/plain", ""] {
         check_type(&server, "PATCH", &path, content_type, b"{}", unknown);
     }
     for content_type in [
@@ -109,6 +109,13 @@ fn unknown_types_of_content_are_refused() {
         check_type(&server, "PATCH", &path, content_type, b"{", bad);
         check_type(&server, "PATCH", &path, content_type, b"1", bad);
         check_type(&server, "PATCH", &path, content_type, &nested(1000), bad);
+    }
+    let (apply, path) = (
+        "application/apply-patch+yaml",
+        format!("{path}?fieldManager=m"),
+    );
+    for body in [&b"{{{"[..], b"1", b"{}", &nested(1000)] {
+        check_type(&server, "PATCH", &path, apply, body, (400, "BadRequest"));
     }
     let mut wire = server.admin.open().unwrap();
     let request = "GET /api/v1/pods HTTP/1.1\r\nHost: k\r\nAccept: image/png\r\n\r\n";
