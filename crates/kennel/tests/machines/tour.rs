@@ -111,7 +111,10 @@ fn the_tour_runs_on_three_nodes_with_processes() {
     // The release in stages reached one node before it was promoted, and so did the one that went back.
     let (_, staged) = shown.split_once("  Release in stages ─").unwrap();
     let (stage, _) = staged.split_once("rollout promote").unwrap();
-    assert_eq!(stage.matches("2.1 starts").count(), 1, "{shown}");
+    // Lines of the table begin with a time; how many states it catches depends on the machine.
+    let rows = stage.lines().filter(|line| line.contains(" s   2."));
+    let reached = rows.map(|row| row.matches("2.1").count()).max();
+    assert_eq!(reached, Some(1), "{shown}");
     let (_, bad) = staged.split_once("  A bad release goes back").unwrap();
     let mut bad = bad.lines().filter(|line| {
         let states = ["3.1 starts", "3.1 fails", "3.1 ends"];
