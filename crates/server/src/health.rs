@@ -110,7 +110,7 @@ const LISTENER_BOUND: Duration = Duration::from_secs(30);
 
 /// What the listener notes of its work.
 #[derive(Debug)]
-pub struct Accepting {
+pub(crate) struct Accepting {
     pulse: Pulse,
     /// Since when accepting fails, and how.
     failing: Mutex<Option<(Instant, String)>>,

@@ -295,7 +295,7 @@ impl Agent {
         let manager = manager::run(dependencies, updates, commands, self.stop.clone());
         let health = Arc::clone(&self.health);
         self.tasks
-            .spawn(async move { health.watch_manager(manager).await });
+            .spawn(async move { Box::pin(health.watch_manager(manager)).await });
         let health = Arc::clone(&self.health);
         self.tasks
             .spawn(health.watch_runtime(Arc::clone(&self.runtime), self.stop.clone()));

@@ -10,6 +10,14 @@ use kennel_testkit::{Deadline, eventually};
 
 use crate::fixture::{DEADLINE, Fixture, IMAGE, Started, words};
 
+/// An agent of another data directory on the same containerd does not see a pod.
+async fn unknown_to_others(fixture: &Fixture, uid: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let other = Cri::new(&fixture.containerd.socket(), dir.path());
+    assert!(other.list().await.unwrap().is_empty());
+    assert!(other.inspect(uid).await.unwrap().is_none());
+}
+
 #[tokio::test]
 async fn a_pod_survives_an_agent_restart_and_is_removed_completely() {
     if !possible() {
@@ -68,11 +76,7 @@ async fn a_pod_survives_an_agent_restart_and_is_removed_completely() {
     let found = heir.list().await.unwrap().remove(0);
     assert_eq!(found.pod, pod.config.pod);
     assert_eq!(found.observed.runs, [run]);
-    // An agent of another data directory on the same containerd.
-    let stranger = tempfile::tempdir().unwrap();
-    let stranger = Cri::new(&fixture.containerd.socket(), stranger.path());
-    assert!(stranger.list().await.unwrap().is_empty());
-    assert!(stranger.inspect(uid).await.unwrap().is_none());
+    unknown_to_others(&fixture, uid).await;
 
     let log = fixture.logs("web").join("app/0.log");
     wait_for_start(&log);

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// How often what was counted is written.
-pub(super) const WINDOW: Duration = Duration::from_secs(60);
+pub(super) const WINDOW: Duration = Duration::from_mins(1);
 /// Requests that are recorded in a window: with the line that counts the others, noise fills the 500 MiB of a log with
 /// default sizes in three weeks at the soonest.
 const RECORDED_MAX: u32 = 20;

@@ -25,7 +25,7 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 const TURN: Duration = Duration::from_secs(5);
 
 /// Serves until `stop`; then ends watches, waits for requests to finish, and returns.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     tls: Tls,
     api: Arc<Api>,

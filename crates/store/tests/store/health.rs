@@ -14,7 +14,7 @@ use crate::common::{create, open_with, options};
 struct Trap;
 
 impl Seal for Trap {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         ""
     }
 
