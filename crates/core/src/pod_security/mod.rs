@@ -1,6 +1,6 @@
 //! The Pod Security Standards: which pods the levels `baseline` and `restricted` allow, in upstream's words.
 //!
-//! [`policy`] reads a namespace's labels; [`evaluate`] lists what a pod violates at a level and version. A version
+//! [`policy()`] reads a namespace's labels; [`evaluate`] lists what a pod violates at a level and version. A version
 //! newer than [`LATEST_MINOR`] is evaluated as that one.
 //!
 //! A check is a function of the pod and the policy's minor version. Its place in [`BASELINE`] or [`RESTRICTED`] is its
