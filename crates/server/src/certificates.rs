@@ -12,7 +12,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use kennel_core::certificates::expiry;
+use kennel_core::certificates::{expiry, revocation};
 use kennel_types::Timestamp;
 use serde::Serialize;
 
@@ -215,12 +215,26 @@ impl Certificates {
         self.reopen(Renewal::DUE).map(drop)
     }
 
+    /// When the administrator's certificate counts as issued: up to a second from now, after a revocation. No later one may
+    /// count as issued before it, or the revocation would end it, too.
+    fn admin_issued_at(&self) -> Timestamp {
+        let listed = self.listed.get();
+        let admin = listed.iter().find(|one| one.name == ADMIN_FILE);
+        admin.map_or(Renewal::DUE.issue_at, |admin| {
+            revocation::issued_at(admin.not_before)
+        })
+    }
+
     /// Opens the files again, and puts what has changed into use.
     fn reopen(&self, renewal: Renewal<'_>) -> Result<bool, CertificatesError> {
         let mut installed = self
             .installed
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        let renewal = Renewal {
+            issue_at: renewal.issue_at.max(self.admin_issued_at()),
+            ..renewal
+        };
         let pki = Pki::open(&self.options, renewal)?;
         let opened = identity(&pki);
         if *installed == opened {
