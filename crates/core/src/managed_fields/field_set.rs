@@ -132,6 +132,22 @@ impl FieldSet {
         self.find(element).is_ok_and(|at| self.nodes[at].is_member)
     }
 
+    /// Whether the field of this name is a member.
+    pub(super) fn has_field(&self, name: &str) -> bool {
+        self.field(name).is_some_and(|node| node.is_member)
+    }
+
+    /// Whether the field of this name or something below it is a member.
+    pub(super) fn names_field(&self, name: &str) -> bool {
+        self.field(name).is_some()
+    }
+
+    fn field(&self, name: &str) -> Option<&Node> {
+        let is_named =
+            |node: &&Node| matches!(&node.element, PathElement::Field(field) if **field == *name);
+        self.nodes.iter().find(is_named)
+    }
+
     /// What is below an element, if anything is.
     pub(super) fn below(&self, element: &PathElement) -> Option<&Self> {
         let at = self.find(element).ok()?;

@@ -247,18 +247,18 @@ impl Store {
         let old = self.object.replace(without_nulls(new));
         let (old, new) = (old.unwrap(), self.object.as_ref().unwrap());
         let before = self.stored.clone();
-        let after = before.after_unowned_change(&OBJECT, "v1", &old, new);
+        let after = before.after_unowned_change(&OBJECT, "v1", (&old, new), &FieldSet::default());
         self.store(after);
     }
 
     /// Stores managers in their stored form, through text, and reads them again.
     fn store(&mut self, ownership: Ownership) {
         let object = self.object.as_ref().unwrap();
-        let mut text = String::new();
+        let mut text = Vec::new();
         ownership
             .relative_to(&OBJECT, "v1", object)
             .write(&mut text);
-        let stored = Ownership::from_stored(&serde_json::from_str(&text).unwrap()).unwrap();
+        let stored = Ownership::from_stored(&serde_json::from_slice(&text).unwrap()).unwrap();
         self.managers = stored.list(&OBJECT, "v1", object);
         self.stored = stored;
     }

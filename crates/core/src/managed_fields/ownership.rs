@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::compact::CompactManagers;
 use super::entry::{EntryError, Managers};
 use super::field_manager::{STRIPPED, all_fields};
+use super::field_set::FieldSet;
 use super::schema::Schema;
-use super::typed::compare;
+use super::typed::compare_without;
 
 /// The managers of an object.
 #[derive(Clone, Debug)]
@@ -46,18 +47,19 @@ impl Ownership {
     }
 
     /// The managers after a write that nobody owns, which replaced `old` with `new`: they have the same fields as before.
+    /// The write did not change `ignored` fields, nor anything below them.
     #[must_use]
     pub fn after_unowned_change<S: Schema>(
         self,
         schema: S,
         api_version: &str,
-        old: &Value,
-        new: &Value,
+        (old, new): (&Value, &Value),
+        ignored: &FieldSet,
     ) -> Self {
         let Self::Relative(mut managers) = self else {
             return self;
         };
-        match compare(schema, old, new) {
+        match compare_without(schema, old, new, ignored) {
             Ok(compared) if compared.removed.is_empty() => {
                 managers.exclude(&compared.added.difference(&STRIPPED), api_version);
                 Self::Relative(managers)
@@ -80,10 +82,10 @@ impl Ownership {
     }
 
     /// Writes the stored form, once they are relative to the object.
-    pub fn write(&self, out: &mut String) {
+    pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Relative(managers) => managers.write(out),
-            Self::Listed(_) => out.push_str("[]"),
+            Self::Listed(_) => out.extend_from_slice(b"[]"),
         }
     }
 

@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::cap::UPDATE_MANAGERS_MAX;
 use super::compact::{CompactManagers, CompactOwned, CompactSet};
 use super::entry::{Manager, Operation};
-use super::field_manager::{FieldManager, STRIPPED, all_fields};
+use super::field_manager::{FieldManager, STRIPPED};
 use super::field_set::FieldSet;
 use super::ownership::Ownership;
 use super::path_element::PathElement;
 use super::schema::Schema;
-use super::typed::Comparison;
+use super::typed::{Comparison, fields_of_members};
 
 impl<S: Schema> FieldManager<'_, S> {
     /// The managers of a new object whose creator owns all of its fields.
@@ -60,8 +60,9 @@ impl<S: Schema> FieldManager<'_, S> {
         let is_changed = !modified.is_empty() || !added.is_empty();
         let Some(own) = updated.0.get_mut(&itself) else {
             if is_changed {
-                let full = all_fields(self.schema, new);
-                let mut fields = CompactSet::of(&added.union(&modified), &full);
+                let written = added.union(&modified);
+                let full = fields_of_members(self.schema, new, &written).unwrap_or_default();
+                let mut fields = CompactSet::by_name(&written, &full.difference(&STRIPPED));
                 // What the write cannot change may be missing from `new` and yet be stored.
                 fields.exclude(self.ignored);
                 self.add(&mut updated, itself, fields)?;

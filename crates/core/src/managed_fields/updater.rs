@@ -8,7 +8,7 @@ use super::conflict::Conflicts;
 use super::entry::{Manager, Managers, Owned};
 use super::field_set::FieldSet;
 use super::schema::Schema;
-use super::typed::{Comparison, TypeErrors, compare, field_set_of, merge, remove};
+use super::typed::{Comparison, TypeErrors, compare_without, field_set_of, merge, remove};
 use super::value::equal;
 
 /// What the writes of one resource have in common.
@@ -36,7 +36,7 @@ pub(super) enum Failure {
 impl<S: Schema> Updater<'_, S> {
     /// The fields in which `new` differs from `live` and that somebody may own.
     pub(super) fn compare(&self, live: &Value, new: &Value) -> Result<Comparison, TypeErrors> {
-        Ok(compare(self.schema, live, new)?.without(self.ignored))
+        compare_without(self.schema, live, new, self.ignored)
     }
 
     /// Gives `manager` the fields that changed, and takes them from all others.

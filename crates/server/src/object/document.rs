@@ -144,15 +144,13 @@ impl Document {
             return 0;
         }
         let before = out.len();
-        let mut text = String::new();
+        out.extend_from_slice(MANAGED_FIELDS);
         match &self.ownership {
-            Ownership::Relative(managers) => managers.write(&mut text),
+            Ownership::Relative(managers) => managers.write(out),
             listed @ Ownership::Listed(_) => {
-                relative(row, listed.clone(), &self.tree).write(&mut text);
+                relative(row, listed.clone(), &self.tree).write(out);
             }
         }
-        out.extend_from_slice(MANAGED_FIELDS);
-        out.extend_from_slice(text.as_bytes());
         out.push(b',');
         u32::try_from(out.len() - before).unwrap_or(0)
     }

@@ -94,7 +94,7 @@ pub(super) async fn insert(
         Some(managers) => Ownership::Listed(managers),
         None => managed_fields::of_create(row, author.manager, tree)?,
     };
-    let requested = document.tree.clone();
+    let requested = managed_fields::before_own_change(row, Part::Main, &document);
     let tree = &mut document.tree;
     row.strategy.prepare_create(tree);
     let _lock = admit::lock(api, row).await;
@@ -112,9 +112,11 @@ pub(super) async fn insert(
     // Held until the object is stored.
     let _reservation = admit::quota::reserve(write, tree, None)?;
     notes.warnings.extend(row.strategy.warnings(tree, None));
-    let ownership = std::mem::take(&mut document.ownership);
-    document.ownership =
-        managed_fields::after_own_change(row, ownership, &requested, &document.tree)?;
+    if let Some(requested) = requested {
+        let ownership = std::mem::take(&mut document.ownership);
+        document.ownership =
+            managed_fields::after_own_change(row, ownership, &requested, &document.tree, &[])?;
+    }
     if dry_run {
         return dry_run_result(api, row, namespace, document);
     }

@@ -101,8 +101,13 @@ pub(super) async fn delete_object(
         let mut new = old.clone();
         mark(at.row, &mut new.tree, options);
         let stored_row = registry::stored_row(at.row);
-        new.ownership =
-            managed_fields::after_own_change(stored_row, new.ownership, &old.tree, &new.tree)?;
+        new.ownership = managed_fields::after_own_change(
+            stored_row,
+            new.ownership,
+            &old.tree,
+            &new.tree,
+            &[&["spec"]],
+        )?;
         if let Some(deleted) = commit_deletion(api, at, options, &stored, new).await? {
             return Ok(deleted);
         }

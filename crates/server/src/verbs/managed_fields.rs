@@ -37,15 +37,27 @@ pub(super) fn of_create(row: &Resource, manager: &str, tree: &mut Value) -> Resu
     })
 }
 
-/// The managers of a document that the server itself changed: nobody owns what it added to `before`.
+/// The managers of a document that the server itself changed: nobody owns what it added to `before`. It did not change
+/// `unchanged` fields.
 pub(super) fn after_own_change(
     row: &Resource,
     ownership: Ownership,
     before: &Value,
     after: &Value,
+    unchanged: &[&[&str]],
 ) -> Result<Ownership> {
     let schema = Structure::Object(decode::type_of(row)?);
-    Ok(ownership.after_unowned_change(schema, &row.api_version(), before, after))
+    let unchanged = FieldSet::of_names(unchanged);
+    Ok(ownership.after_unowned_change(schema, &row.api_version(), (before, after), &unchanged))
+}
+
+/// A copy of a document's object before the server changes it, if the owners depend on it.
+pub(super) fn before_own_change(row: &Resource, part: Part, document: &Document) -> Option<Value> {
+    let is_needed = match &document.ownership {
+        Ownership::Relative(_) => row.strategy.adds_fields(part) && !document.ownership.is_empty(),
+        Ownership::Listed(_) => false,
+    };
+    is_needed.then(|| document.tree.clone())
 }
 
 fn list(row: &Resource, ownership: &Ownership, tree: &Value) -> Result<Managers> {
@@ -63,7 +75,7 @@ pub(super) fn of_update(
 ) -> Result<Ownership> {
     if part == Part::Binding {
         // As upstream: nobody owns the node of a pod that was bound.
-        return after_own_change(row, old.ownership.clone(), &old.tree, &new.tree);
+        return after_own_change(row, old.ownership.clone(), &old.tree, &new.tree, &[]);
     }
     let by_hand = match part {
         Part::Main if Managers::is_reset(requested) => Some(Managers::default()),
@@ -73,7 +85,6 @@ pub(super) fn of_update(
     };
     let ownership = match by_hand {
         Some(managers) => Ownership::Listed(managers),
-        None if row.strategy.adds_fields(part) => Ownership::Listed(old.managers(row)),
         None => old.ownership.clone(),
     };
     write(row, part, manager, |fields| {

@@ -197,32 +197,51 @@ fn apply_rules<'a>(
         Some(managers) => Ownership::Listed(managers),
         None => managed_fields::of_update(row, part, by.manager, &requested, (new, old))?,
     };
-    node_restriction::update(by.user, row, part, &new.tree, &old.tree)?;
+    let before = managed_fields::before_own_change(row, part, new);
+    let reservation = prepare_and_validate(api, change, &mut new.tree, &old.tree, notes)?;
+    if let Some(before) = before {
+        let ownership = std::mem::take(&mut new.ownership);
+        let unchanged = row.strategy.reset_fields(part);
+        new.ownership =
+            managed_fields::after_own_change(row, ownership, &before, &new.tree, unchanged)?;
+    }
+    Ok(reservation)
+}
+
+/// Lets the kind and admission change and check the new version, and reserves what it uses of quotas.
+fn prepare_and_validate<'a>(
+    api: &'a Api,
+    change: Change<'a>,
+    tree: &mut Value,
+    old: &Value,
+    notes: &mut Notes,
+) -> Result<Option<Reservation<'a>>> {
+    let Change { at, part, by, .. } = change;
+    let row = at.row;
+    node_restriction::update(by.user, row, part, tree, old)?;
     let write = admit::Write {
         api,
         user: by.user,
         row,
         namespace: at.namespace,
     };
-    let tree = &mut new.tree;
     let mut errors = Vec::new();
     match part {
         Part::Main => {
-            row.strategy.prepare_update(tree, &old.tree);
-            row.admission.update(write, tree, &old.tree)?;
-            errors = kinds::meta::validate_update(&tree["metadata"], &old.tree["metadata"]);
-            errors.extend(row.strategy.validate_update(tree, &old.tree));
+            row.strategy.prepare_update(tree, old);
+            row.admission.update(write, tree, old)?;
+            errors = kinds::meta::validate_update(&tree["metadata"], &old["metadata"]);
+            errors.extend(row.strategy.validate_update(tree, old));
         }
         Part::Status => {
-            row.strategy.prepare_status_update(tree, &old.tree);
-            errors = kinds::meta::validate_update(&tree["metadata"], &old.tree["metadata"]);
-            errors.extend(row.strategy.validate_status_update(tree, &old.tree));
+            row.strategy.prepare_status_update(tree, old);
+            errors = kinds::meta::validate_update(&tree["metadata"], &old["metadata"]);
+            errors.extend(row.strategy.validate_status_update(tree, old));
         }
         Part::Approval | Part::Finalize => {
             let now = meta::now();
-            row.strategy
-                .prepare_subresource_update(tree, &old.tree, &now);
-            errors = row.strategy.validate_subresource_update(tree, &old.tree);
+            row.strategy.prepare_subresource_update(tree, old, &now);
+            errors = row.strategy.validate_subresource_update(tree, old);
         }
         Part::Binding => {}
     }
@@ -230,12 +249,12 @@ fn apply_rules<'a>(
         return Err(ApiError::invalid(row, at.name, &errors));
     }
     row.admission
-        .validate(write, part, tree, Some(&old.tree), notes)?;
+        .validate(write, part, tree, Some(old), notes)?;
     if part != Part::Main {
         return Ok(None);
     }
-    row.admission.allocate(write, tree, Some(&old.tree))?;
-    quota::reserve(write, tree, Some(&old.tree))
+    row.admission.allocate(write, tree, Some(old))?;
+    quota::reserve(write, tree, Some(old))
 }
 
 /// Writes the new version, or removes the object if its deletion has nothing left to wait for. `None`:

@@ -5,7 +5,7 @@
 //! member. Other elements are objects: the members below, `.` if the element itself is a member (1) or none (0) whatever the
 //! object has, and `*` if everything that is not named is one.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 
 use serde_json::Value;
 
@@ -16,27 +16,48 @@ use crate::managed_fields::path_element::PathElement;
 /// What is added to the number of an element if everything below it is a member.
 const EVERYTHING_BELOW: u64 = 3;
 
+/// Writes a prefix and a text together as one JSON string.
+pub(super) fn write_text(out: &mut Vec<u8>, prefix: &str, text: &str) {
+    let is_escaped = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    if text.bytes().any(is_escaped) {
+        let text = Value::from(format!("{prefix}{text}"));
+        write!(out, "{text}").expect("writing to memory does not fail");
+        return;
+    }
+    out.push(b'"');
+    out.extend_from_slice(prefix.as_bytes());
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+}
+
+pub(super) fn write_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
+    write!(out, "{number}").expect("writing to memory does not fail");
+}
+
 impl CompactSet {
-    pub(super) fn write(&self, out: &mut String) {
-        out.push('{');
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
         self.write_members(out, true);
-        out.push('}');
+        out.push(b'}');
     }
 
-    fn write_members(&self, out: &mut String, mut is_first: bool) {
-        let mut comma = |out: &mut String| {
+    fn write_members(&self, out: &mut Vec<u8>, mut is_first: bool) {
+        let mut comma = |out: &mut Vec<u8>| {
             if !std::mem::take(&mut is_first) {
-                out.push(',');
+                out.push(b',');
             }
         };
         if self.others {
             comma(out);
-            out.push_str("\"*\":1");
+            out.extend_from_slice(b"\"*\":1");
         }
         for node in &self.nodes {
             comma(out);
-            let key = Value::from(node.element.to_key());
-            write!(out, "{key}:").expect("writing to a String does not fail");
+            match &node.element {
+                PathElement::Field(name) => write_text(out, "f:", name),
+                other => write_text(out, "", &other.to_key()),
+            }
+            out.push(b':');
             node.write_value(out);
         }
     }
@@ -63,7 +84,7 @@ impl CompactSet {
 }
 
 impl CompactNode {
-    fn write_value(&self, out: &mut String) {
+    fn write_value(&self, out: &mut Vec<u8>) {
         if self.below.nodes.is_empty() {
             let below = if self.below.others {
                 EVERYTHING_BELOW
@@ -71,18 +92,18 @@ impl CompactNode {
                 0
             };
             let number = self.membership as u64 + below;
-            write!(out, "{number}").expect("writing to a String does not fail");
+            write_number(out, number);
             return;
         }
-        out.push('{');
+        out.push(b'{');
         match self.membership {
-            Membership::No => out.push_str("\".\":0"),
-            Membership::Yes => out.push_str("\".\":1"),
+            Membership::No => out.extend_from_slice(b"\".\":0"),
+            Membership::Yes => out.extend_from_slice(b"\".\":1"),
             Membership::IfPresent => {}
         }
         let is_first = self.membership == Membership::IfPresent;
         self.below.write_members(out, is_first);
-        out.push('}');
+        out.push(b'}');
     }
 
     fn read(element: PathElement, value: &Value) -> Result<Self, FieldsError> {

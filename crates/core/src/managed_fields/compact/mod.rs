@@ -4,7 +4,6 @@ mod json;
 mod set;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use serde_json::Value;
 
@@ -91,23 +90,23 @@ impl CompactManagers {
 
     /// Writes the stored form: for each manager a list of name, operation, version, subresource, time and
     /// fields.
-    pub fn write(&self, out: &mut String) {
-        out.push('[');
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
         for (at, (manager, owned)) in self.0.iter().enumerate() {
-            if at > 0 {
-                out.push(',');
-            }
-            let operation = u8::from(manager.operation == Operation::Apply);
-            let [name, version, subresource] =
-                [&manager.name, &owned.api_version, &manager.subresource]
-                    .map(|text| Value::from(text.as_str()));
-            let time = owned.time;
-            write!(out, "[{name},{operation},{version},{subresource},{time},")
-                .expect("writing to a String does not fail");
+            out.extend_from_slice(if at > 0 { b",[" } else { b"[" });
+            json::write_text(out, "", &manager.name);
+            let is_apply = manager.operation == Operation::Apply;
+            out.extend_from_slice(if is_apply { b",1," } else { b",0," });
+            json::write_text(out, "", &owned.api_version);
+            out.push(b',');
+            json::write_text(out, "", &manager.subresource);
+            out.push(b',');
+            json::write_number(out, owned.time);
+            out.push(b',');
             owned.fields.write(out);
-            out.push(']');
+            out.push(b']');
         }
-        out.push(']');
+        out.push(b']');
     }
 
     /// Reads the stored form.

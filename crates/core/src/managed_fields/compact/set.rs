@@ -55,7 +55,16 @@ impl CompactSet {
     pub(in crate::managed_fields) fn of(set: &FieldSet, full: &FieldSet) -> Self {
         let is_complete = |node: &Node| set.node(&node.element) == Some(node);
         let complete = full.nodes().iter().filter(|node| is_complete(node)).count();
-        let others = complete > full.nodes().len() - complete;
+        Self::with(set, full, complete > full.nodes().len() - complete)
+    }
+
+    /// The members by name. `full` has the fields of the object that are around them, and may lack others.
+    pub(in crate::managed_fields) fn by_name(set: &FieldSet, full: &FieldSet) -> Self {
+        Self::with(set, full, false)
+    }
+
+    fn with(set: &FieldSet, full: &FieldSet, others: bool) -> Self {
+        let is_complete = |node: &Node| set.node(&node.element) == Some(node);
         let mut nodes = Vec::new();
         // What the object has,
         for node in full.nodes() {

@@ -165,8 +165,9 @@ fn managers_are_stored_relative_to_their_object() {
     ]);
     let managers = Managers::from_value(&entries).unwrap();
     let relative = Ownership::Listed(managers.clone()).relative_to(&OBJECT, "v1", &object);
-    let mut text = String::new();
+    let mut text = Vec::new();
     relative.write(&mut text);
+    let text = String::from_utf8(text).unwrap();
     assert_eq!(
         text,
         r#"[["creator",0,"v1","",5,{"f:metadata":5,"f:spec":{"*":1,"f:args":0}}],["kubelet",0,"v1","status",7,{"f:status":5}]]"#

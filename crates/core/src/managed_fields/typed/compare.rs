@@ -104,6 +104,31 @@ pub fn compare<S: Schema>(schema: S, old: &Value, new: &Value) -> Result<Compari
     walk(schema, Some(old), Some(new)).map(|found| found.below)
 }
 
+/// Compares two objects of a type but for some fields and everything below them.
+pub(in crate::managed_fields) fn compare_without<S: Schema>(
+    schema: S,
+    old: &Value,
+    new: &Value,
+    ignored: &FieldSet,
+) -> Result<Comparison, TypeErrors> {
+    let (old, new) = (members(Some(old)), members(Some(new)));
+    // Whole members, such as the spec in an update of the status, are not even looked at.
+    let compared = of_members(schema, old, new, |name| !ignored.has_field(name))?;
+    Ok(compared.without(ignored))
+}
+
+/// The fields of the members of an object that are in `members_of`, or below them.
+pub(in crate::managed_fields) fn fields_of_members<S: Schema>(
+    schema: S,
+    object: &Value,
+    members_of: &FieldSet,
+) -> Result<FieldSet, TypeErrors> {
+    let wanted = |name: &str| members_of.names_field(name);
+    let none = Map::new();
+    let compared = of_members(schema, Some(&none), members(Some(object)), wanted)?;
+    Ok(compared.added.union(&compared.modified))
+}
+
 fn walk<S: Schema>(
     schema: S,
     old: Option<&Value>,
@@ -116,7 +141,7 @@ fn walk<S: Schema>(
             if is_empty(old) && is_empty(new) {
                 None
             } else {
-                Some(of_members(schema, old, new)?)
+                Some(of_members(schema, old, new, |_| true)?)
             }
         }
         Shape::List(shape) => {
@@ -152,10 +177,12 @@ fn leaf(presence: Option<Change>, old: Option<&Value>, new: Option<&Value>) -> F
     }
 }
 
+/// Compares the wanted members of two objects.
 fn of_members<S: Schema>(
     schema: S,
     old: Option<&Members>,
     new: Option<&Members>,
+    wanted: impl Fn(&str) -> bool,
 ) -> Result<Comparison, TypeErrors> {
     let mut comparison = Comparison::default();
     let mut member =
@@ -179,7 +206,7 @@ fn of_members<S: Schema>(
             None
         }
     };
-    for (name, old_value, new_value) in joined(old, new) {
+    for (name, old_value, new_value) in joined(old, new).filter(|(name, ..)| wanted(name)) {
         match (old_value, new_value) {
             // Most members are the same.
             (Some(old), Some(new)) if old == new => {}
@@ -198,7 +225,7 @@ fn of_members<S: Schema>(
     };
     for name in schema
         .value_members()
-        .filter(|name| !only.contains_key(*name))
+        .filter(|name| wanted(name) && !only.contains_key(*name))
     {
         let value = member_of(schema, name).map(absent);
         if is_new {

@@ -12,6 +12,7 @@ mod remove;
 mod validate;
 
 pub use compare::{Comparison, compare};
+pub(super) use compare::{compare_without, fields_of_members};
 pub use error::{TypeError, TypeErrors};
 pub use field_set::field_set_of;
 pub use merge::merge;
