@@ -72,10 +72,9 @@ pub trait Strategy: Sync {
         }
     }
 
-    /// Whether the server adds fields of its own to what an update of this part sends. Nobody owns those, so
-    /// that the owners of the others are told one by one.
+    /// Whether the server adds fields of its own to what a write of this part sends. Nobody owns those.
     fn adds_fields(&self, part: Part) -> bool {
-        part != Part::Status
+        !matches!(part, Part::Status | Part::Binding)
     }
 
     /// Validates a new object.

@@ -101,13 +101,11 @@ pub(super) async fn delete_object(
         let mut new = old.clone();
         mark(at.row, &mut new.tree, options);
         let stored_row = registry::stored_row(at.row);
-        new.ownership = managed_fields::after_own_change(
-            stored_row,
-            new.ownership,
-            &old.tree,
-            &new.tree,
-            &[&["spec"]],
-        )?;
+        // Deletion adds fields to the metadata only.
+        let unchanged: &[&[&str]] = &[&["spec"], &["status"]];
+        let (before, after) = (&old.tree, &new.tree);
+        new.ownership =
+            managed_fields::after_own_change(stored_row, new.ownership, before, after, unchanged)?;
         if let Some(deleted) = commit_deletion(api, at, options, &stored, new).await? {
             return Ok(deleted);
         }
