@@ -170,8 +170,9 @@ fn upgrade(machine: &Machine, new: &str, pid: &str) {
     let services = ["kennel-server", "kennel-agent"];
     let states = || services.map(|name| service_state(machine, name));
     let before = states();
-    let files = "/etc/default/kennel-*";
-    let options = machine.run(&format!("cat {files}"));
+    // The file that was changed here; dpkg replaces those that were not.
+    let changed = "cat /etc/default/kennel-agent";
+    let options = machine.run(changed);
     let uid = "kubectl get daemonset/daemon -o jsonpath='{.metadata.uid}'";
     let stored = machine.run(uid);
 
@@ -182,7 +183,7 @@ fn upgrade(machine: &Machine, new: &str, pid: &str) {
     }
     assert_eq!(machine.run(uid), stored, "the data stays");
     assert_eq!(daemon_pid(machine), pid, "the daemon survives the upgrade");
-    assert_eq!(machine.run(&format!("cat {files}")), options);
+    assert_eq!(machine.run(changed), options);
     let restarts = "{.items[*].status.containerStatuses[*].restartCount}";
     let restarts = machine.run(&format!("kubectl get pods -o jsonpath='{restarts}'"));
     assert_eq!(restarts, "0");
