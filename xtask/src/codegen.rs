@@ -35,7 +35,8 @@ fn facts() -> Result<Facts> {
 
 fn described() -> Result<String> {
     let facts = facts()?;
-    descriptions::collect(|name| facts.contains_key(name))
+    let lines = descriptions::collect(|name| facts.contains_key(name))?;
+    descriptions::with_old_versions(&lines, &facts)
 }
 
 fn generate() -> Result<String> {

@@ -4,6 +4,7 @@ mod bench_suite;
 mod codegen;
 mod package;
 mod rollout_picture;
+mod skew;
 
 use std::env;
 
@@ -18,8 +19,9 @@ const USAGE: &str = "usage: cargo xtask <task>
   picture         draw docs/rollout.svg from a release that goes back by itself, with the kennel beside
                   this program
   bench [PHASE…]  measure target/release/kennel against its bounds; phases: planner idle creates watches
-                  latency rights list full cluster rollouts heartbeats agent; not run by default: growth
-  package (deb | image)  build a Debian package or an OCI image of target/release/kennel";
+                  latency rights apply openapi list full cluster rollouts heartbeats agent; not run by default: growth
+  package (deb | image)  build a Debian package or an OCI image of target/release/kennel
+  skew --old PROGRAM  run a kennel of an earlier version beside this one: mixed agents and servers, and an upgrade";
 
 fn main() -> Result<()> {
     let task = env::args().nth(1).unwrap_or_default();
@@ -28,6 +30,7 @@ fn main() -> Result<()> {
         "picture" => rollout_picture::run(),
         "planner" => bench_suite::planner::child(&env::args().skip(2).collect::<Vec<_>>()),
         "package" => package::run(&env::args().skip(2).collect::<Vec<_>>()),
+        "skew" => skew::run(&env::args().skip(2).collect::<Vec<_>>()),
         "bench" => bench_suite::run(&env::args().skip(2).collect::<Vec<_>>()),
         _ => bail!("{USAGE}"),
     }

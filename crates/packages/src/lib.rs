@@ -1,7 +1,7 @@
 //! Builds the Debian package and the OCI image of a `kennel` binary.
 //!
 //! ```text
-//!   deb     units, scripts, pages, control ─▶ dpkg-deb ─▶ kennel_0.1.0-1_amd64.deb
+//!   deb     units, scripts, pages, control ─▶ dpkg-deb ─▶ kennel_0.2.0-1_amd64.deb
 //!   image   binary, loader, shared libraries ─┐
 //!                             test images ────┴▶ oci (config, manifest, index) over file_tree ─▶ kennel.tar
 //! ```

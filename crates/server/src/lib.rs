@@ -13,7 +13,7 @@
 //!  verbs        get, list, watch, create, update, patch, delete, connect       discovery, openapi
 //!    │            bootstrap, expire, upkeep and certificate_admin write as well
 //!    ▼
-//!  admit        rules that need other objects or the user
+//!  admit        rules that need other objects or the user      projection: resources computed from others
 //!    │
 //!    ▼
 //!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness,
@@ -24,7 +24,7 @@
 //! ```
 //!
 //! Modules import from their own level and from those below. One module refers upwards: the rows of
-//! [`registry`] name the admission of their resource.
+//! [`registry`] name the admission of their resource, and the projection of those that are not stored.
 //!
 //! This crate must never import `control` or `node`: they are clients like any other.
 
@@ -59,6 +59,7 @@ pub mod openapi;
 pub mod patch;
 pub mod pki;
 pub mod present;
+mod projection;
 pub mod protobuf;
 pub mod quota;
 pub mod registry;

@@ -18,7 +18,7 @@ use crate::authorize::Attributes;
 use crate::certificate_admin;
 use crate::discovery::{self, Document, Page};
 use crate::openapi;
-use crate::request::path::{self, Route};
+use crate::request::path::{self, Route, Unserved};
 use crate::request::query::Query;
 use crate::request::{AuthorizedRequest, Caller, User, accept};
 use crate::response::{Body, Reply};
@@ -136,7 +136,12 @@ async fn dispatch(
             let name = vacant.name.as_deref();
             verbs::empty(api, call, vacant.collection, name, verb)
         }
-        Route::Unserved(_) => Err(ApiError::no_such_resource()),
+        Route::Unserved(Unserved {
+            group,
+            version,
+            resource,
+            ..
+        }) => Err(ApiError::unserved(&group, &version, &resource)),
         Route::Posted(row, namespace) if *method == Method::POST => {
             verbs::posted(api, call, row, namespace.as_deref()).await
         }

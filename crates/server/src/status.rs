@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::audit::Annotations;
 use crate::field::FieldError;
-use crate::registry::{EmptyCollection, Resource, qualified};
+use crate::registry::{self, EmptyCollection, Resource, qualified};
 
 /// An error that is sent as a `Status`.
 #[derive(Clone, Debug)]
@@ -103,6 +103,20 @@ impl ApiError {
     pub fn no_such_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(404, Reason::NotFound, message).with_details(json!({}))
+    }
+
+    /// 404 for a resource that is not served. Says what is instead, if that is known.
+    pub fn unserved(group: &str, version: &str, plural: &str) -> Self {
+        Self::no_such_resource().adding(registry::instead(group, version, plural))
+    }
+
+    /// Adds an explanation to the message.
+    #[must_use]
+    pub(crate) fn adding(mut self, explanation: Option<impl std::fmt::Display>) -> Self {
+        if let Some(explanation) = explanation {
+            self.message = format!("{}: {explanation}", self.message);
+        }
+        self
     }
 
     /// 405.

@@ -92,6 +92,7 @@ impl Target {
         Ok(Http1 {
             sender,
             managed_fields: None,
+            encoding: None,
         })
     }
 
@@ -117,6 +118,8 @@ pub(super) struct Http1 {
     sender: http1::SendRequest<Full<Bytes>>,
     /// The header that says whether to leave managed fields out.
     managed_fields: Option<&'static str>,
+    /// The content encoding that it accepts.
+    encoding: Option<&'static str>,
 }
 
 impl Http1 {
@@ -127,6 +130,12 @@ impl Http1 {
             managed_fields,
             ..self
         }
+    }
+
+    /// The same, but it accepts compressed responses.
+    pub(super) fn accepting_gzip(self) -> Self {
+        let encoding = Some("gzip");
+        Self { encoding, ..self }
     }
 
     /// Sends a request; the body of the response is not read yet.
@@ -155,6 +164,9 @@ impl Http1 {
             .header(header::CONTENT_TYPE, content_type);
         if let Some(managed_fields) = self.managed_fields {
             request = request.header(MANAGED_FIELDS_HEADER, managed_fields);
+        }
+        if let Some(encoding) = self.encoding {
+            request = request.header(header::ACCEPT_ENCODING, encoding);
         }
         let request = request.body(Full::new(body))?;
         Ok(self.sender.send_request(request).await?)

@@ -11,6 +11,7 @@ mod cluster;
 mod counters;
 mod load;
 mod machine_facts;
+mod openapi;
 pub(super) mod planner;
 mod plot;
 mod pod_template;
@@ -61,7 +62,7 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 13] = [
+    const PHASES: [&str; 14] = [
         "planner",
         "idle",
         "creates",
@@ -69,6 +70,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "latency",
         "rights",
         "apply",
+        "openapi",
         "list",
         "full",
         "cluster",
@@ -133,6 +135,9 @@ async fn server_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> R
     }
     if wanted("apply") {
         apply::measure(report).await?;
+    }
+    if wanted("openapi") {
+        openapi::measure(report).await?;
     }
     if wanted("list") || wanted("full") {
         large_store(report, wanted("full")).await?;

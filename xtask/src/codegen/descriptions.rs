@@ -39,6 +39,34 @@ pub(super) fn collect(known: impl Fn(&str) -> bool) -> Result<String> {
     Ok(lines.concat())
 }
 
+/// Adds the types of a version that `k8s-openapi` no longer has: their descriptions are those of `v1`, except those that
+/// the facts have.
+pub(super) fn with_old_versions(lines: &str, facts: &super::Facts) -> Result<String> {
+    let mut all: Vec<String> = lines.lines().map(|line| format!("{line}\n")).collect();
+    for (name, ty) in facts.iter().filter(|(name, _)| name.contains(OLD)) {
+        let (old, new) = (format!("io.k8s.api.{name}"), name.replace(OLD, ".v1."));
+        let own = |field: &str| {
+            let mut fields = super::list(&ty["fields"]).into_iter().flatten();
+            let field = fields.find(|fact| fact["name"] == field)?;
+            field["description"].as_str()
+        };
+        for line in lines.lines() {
+            let mut parts = line.splitn(3, '\t');
+            let mut part = || parts.next().context("a line without a description");
+            let (definition, field, text) = (part()?, part()?, part()?);
+            if definition.strip_prefix("io.k8s.api.") == Some(&*new) {
+                let text = own(field).unwrap_or(text);
+                all.push(format!("{old}\t{field}\t{text}\n"));
+            }
+        }
+    }
+    all.sort();
+    Ok(all.concat())
+}
+
+/// The version of types that are served for old clients.
+const OLD: &str = ".v1beta1.";
+
 /// The directory of the sources of `k8s-openapi`, wherever cargo keeps them.
 fn k8s_openapi() -> Result<PathBuf> {
     let metadata = Command::new(env!("CARGO"))
@@ -137,6 +165,20 @@ impl<'a> Definition<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_old_version_has_the_descriptions_of_the_new_but_for_its_own() {
+        let facts = serde_json::json!({"policy.v1beta1.Thing": {"fields": [
+            {"name": "a"}, {"name": "b", "description": "Own."},
+        ]}});
+        let lines = "io.k8s.api.policy.v1.Thing\t\tA thing.\n\
+                     io.k8s.api.policy.v1.Thing\ta\tA.\n\
+                     io.k8s.api.policy.v1.Thing\tb\tB.\n";
+        let all = with_old_versions(lines, facts.as_object().unwrap()).unwrap();
+        let old = "io.k8s.api.policy.v1beta1.Thing";
+        let added = format!("{old}\t\tA thing.\n{old}\ta\tA.\n{old}\tb\tOwn.\n");
+        assert_eq!(all, format!("{lines}{added}"));
+    }
 
     #[test]
     fn a_definition_is_read_with_its_fields_under_their_names_in_json() {

@@ -167,6 +167,7 @@ fn reject(reason: &str, message: &str) -> Admission {
     Admission::Reject(PodFailure {
         reason: reason.to_owned(),
         message: format!("Pod was rejected: {message}"),
+        disruption: None,
     })
 }
 

@@ -13,7 +13,9 @@ const HEAD: &str = "\
 Kubernetes v1.36. This page is written from the server's table of resources; a test holds it to it.
 
 *All* verbs are create, delete, deletecollection, get, list, patch, update and watch. Any other verb on
-these resources is refused with 405.
+these resources is refused with 405. ServiceCIDR and IPAddress are computed from the server's `--service-cidr` and from the
+cluster IPs of services, so they cannot be written. `policy/v1beta1` is another view of the same objects for old clients: its
+empty selector selects no pods, that of `policy/v1` all.
 
 | group/version | resource | short | kind | scope | verbs | subresources |
 |---|---|---|---|---|---|---|
@@ -62,6 +64,9 @@ fn verbs(resource: &Resource) -> String {
         .collect();
     if missing.is_empty() {
         "all".to_owned()
+    } else if missing.contains(&"create") {
+        let verbs: Vec<&str> = resource.verbs.iter().map(Verb::as_str).collect();
+        verbs.join(", ")
     } else {
         format!("all but {}", missing.join(", "))
     }

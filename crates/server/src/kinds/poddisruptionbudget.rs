@@ -7,7 +7,7 @@ use super::daemonset::strategy;
 use super::meta::{first_generation, next_generation};
 use super::{Strategy, selector};
 use crate::field::{ErrorList as _, Errors, Path};
-use crate::tree::{at, copy_from_old, has, number, set};
+use crate::tree::{at, copy_from_old, has, list, map, number, set};
 
 const POLICIES: [&str; 2] = ["AlwaysAllow", "IfHealthyBudget"];
 /// The counters of a status, which are written even when they are zero.
@@ -17,6 +17,67 @@ const COUNTERS: [&str; 4] = [
     "desiredHealthy",
     "expectedPods",
 ];
+
+/// The label of upstream by which one version says what the other cannot: that a selector selects nothing (in
+/// policy/v1), or everything (in policy/v1beta1). No pod has it.
+const V1BETA1_LABEL: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+/// The `apiVersion` of the stored version.
+const V1: &str = "policy/v1";
+const V1BETA1: &str = "policy/v1beta1";
+/// The place of the selector.
+const SELECTOR: &str = "/spec/selector";
+
+/// Converts a stored budget to policy/v1beta1, whose empty selector selects nothing.
+pub fn to_v1beta1(budget: &mut Value) {
+    match budget.pointer_mut(SELECTOR) {
+        Some(selector) if is_only(selector, "Exists") => *selector = json!({}),
+        Some(selector) if is_empty(selector) => *selector = by_label("DoesNotExist"),
+        _ => {}
+    }
+    set(budget, "apiVersion", json!(V1BETA1));
+}
+
+/// Converts a budget from policy/v1beta1 to the stored version, whose empty selector selects everything.
+pub fn from_v1beta1(budget: &mut Value) {
+    match budget.pointer_mut(SELECTOR) {
+        Some(selector) if is_empty(selector) => *selector = by_label("Exists"),
+        Some(selector) if is_only(selector, "DoesNotExist") => *selector = json!({}),
+        Some(selector) => strip_label(selector),
+        None => {}
+    }
+    set(budget, "apiVersion", json!(V1));
+}
+
+/// Removes the terms of the label, which must not become part of a selector with others.
+fn strip_label(selector: &mut Value) {
+    let Some(fields) = selector.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Array(terms)) = fields.get_mut("matchExpressions") {
+        terms.retain(|term| term["key"] != V1BETA1_LABEL);
+        if terms.is_empty() {
+            fields.remove("matchExpressions");
+        }
+    }
+}
+
+/// A selector of all pods without the label, which are all, or of those with it, which are none.
+fn by_label(operator: &str) -> Value {
+    json!({"matchExpressions": [{"key": V1BETA1_LABEL, "operator": operator}]})
+}
+
+/// Whether a selector is one of [`by_label`].
+fn is_only(selector: &Value, operator: &str) -> bool {
+    let terms = list(selector, "matchExpressions");
+    let is_it = |term: &Value| term["key"] == V1BETA1_LABEL && term["operator"] == operator;
+    map(selector, "matchLabels").is_empty() && matches!(terms, [term] if is_it(term))
+}
+
+/// Whether there is a selector, and it has no terms.
+fn is_empty(selector: &Value) -> bool {
+    let terms = list(selector, "matchExpressions");
+    selector.is_object() && terms.is_empty() && map(selector, "matchLabels").is_empty()
+}
 
 #[derive(Debug)]
 pub struct PodDisruptionBudget;
@@ -112,6 +173,31 @@ mod tests {
                 "spec.unhealthyPodEvictionPolicy: Unsupported value: \"Never\": supported values: \"AlwaysAllow\", \"IfHealthyBudget\"",
             ],
         );
+    }
+
+    #[test]
+    fn an_empty_selector_means_the_opposite_in_the_old_version() {
+        let converted = |by: fn(&mut Value), selector: &Value| {
+            let mut object = budget(json!({"minAvailable": 1, "selector": selector}));
+            by(&mut object);
+            object["spec"]["selector"].clone()
+        };
+        for (old, new) in [
+            (json!({}), by_label("Exists")),
+            (by_label("DoesNotExist"), json!({})),
+            (Value::Null, Value::Null),
+            (
+                json!({"matchLabels": {"a": "b"}}),
+                json!({"matchLabels": {"a": "b"}}),
+            ),
+        ] {
+            assert_eq!(converted(from_v1beta1, &old), new);
+            assert_eq!(converted(to_v1beta1, &new), old);
+        }
+        // The label never is part of a selector that users write.
+        let mixed = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": V1BETA1_LABEL, "operator": "Exists"}]});
+        let stripped = json!({"matchLabels": {"a": "b"}});
+        assert_eq!(converted(from_v1beta1, &mixed), stripped);
     }
 
     #[test]

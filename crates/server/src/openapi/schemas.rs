@@ -25,9 +25,12 @@ pub(super) fn definition_name(schema: &str) -> String {
 }
 
 /// Every definition that some paths need, by name. Omits kinds that are not in the table.
-pub(super) fn definitions(paths: &[Path], dialect: Dialect) -> BTreeMap<String, Value> {
+pub(super) fn definitions(
+    paths: &[Path],
+    dialect: Dialect,
+    descriptions: &Descriptions,
+) -> BTreeMap<String, Value> {
     let kinds = kinds(paths);
-    let descriptions = Descriptions::read();
     let mut found: BTreeMap<String, Value> = BTreeMap::new();
     // Upstream defines no options of connections: they are query parameters.
     let kinds: Vec<GroupVersionKind> = kinds
@@ -44,7 +47,7 @@ pub(super) fn definitions(paths: &[Path], dialect: Dialect) -> BTreeMap<String, 
         }
         let own = |kind: &&GroupVersionKind| kind.schema().is_some_and(|t| t.name == next.name);
         let own = kinds.iter().find(own);
-        let definition = definition(next, own, dialect, &descriptions);
+        let definition = definition(next, own, dialect, descriptions);
         found.insert(name, definition);
         pending.extend(next.fields.iter().filter_map(|field| match field.kind {
             Kind::Object(target) => Some(target),
@@ -55,7 +58,7 @@ pub(super) fn definitions(paths: &[Path], dialect: Dialect) -> BTreeMap<String, 
         describe(&mut leaf, descriptions.definition(name));
         found.insert(name.to_owned(), leaf);
     }
-    found.extend(lists(paths, dialect, &descriptions));
+    found.extend(lists(paths, dialect, descriptions));
     found
 }
 
@@ -270,7 +273,7 @@ mod tests {
     use crate::registry::RESOURCES;
 
     fn all(dialect: Dialect) -> BTreeMap<String, Value> {
-        definitions(&paths("apps", "v1"), dialect)
+        definitions(&paths("apps", "v1"), dialect, &Descriptions::read())
     }
 
     #[test]
@@ -351,9 +354,9 @@ mod tests {
 
     #[test]
     fn every_definition_and_field_is_described() {
-        let mut silent = Vec::new();
+        let (mut silent, texts) = (Vec::new(), Descriptions::read());
         for (group, version) in crate::registry::group_versions() {
-            for (name, definition) in definitions(&paths(group, version), Dialect::V3) {
+            for (name, definition) in definitions(&paths(group, version), Dialect::V3, &texts) {
                 if definition.get("description").is_none() {
                     silent.push(name.clone());
                 }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::Dialect;
+use super::descriptions::Descriptions;
 use super::operations::{paths, root};
 use super::packed::Packed;
 use super::parameters::path_item;
@@ -13,16 +14,30 @@ use super::schemas::definitions;
 use crate::discovery::Document;
 use crate::registry::group_versions;
 
+type GroupVersion = (&'static str, &'static str);
+
 /// The documents, by group and version: all of them, since the index has their hashes.
-static DOCUMENTS: LazyLock<BTreeMap<(&str, &str), Packed>> = LazyLock::new(|| {
+static DOCUMENTS: LazyLock<BTreeMap<GroupVersion, Packed>> = LazyLock::new(|| {
     let served = group_versions().into_iter();
-    served
-        .map(|(group, version)| {
-            let document = Document::from_bytes(body(group, version));
-            ((group, version), Packed::new(&document))
-        })
-        .collect()
+    let (core, named): (Vec<_>, Vec<_>) = served.partition(|(group, _)| group.is_empty());
+    // A client waits for all of them, and the core group's takes about as long as the others together.
+    std::thread::scope(|scope| {
+        let core = scope.spawn(|| documents(core));
+        let mut all = documents(named);
+        let core = core.join();
+        all.extend(core.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        all
+    })
 });
+
+fn documents(served: Vec<GroupVersion>) -> BTreeMap<GroupVersion, Packed> {
+    let descriptions = Descriptions::read();
+    let documents = served.into_iter().map(|(group, version)| {
+        let document = Document::from_bytes(body(group, version, &descriptions));
+        ((group, version), Packed::new(&document))
+    });
+    documents.collect()
+}
 
 /// `GET /openapi/v3`: where each document is.
 pub fn v3_index() -> &'static Document {
@@ -49,7 +64,7 @@ pub fn v3_document(group: &str, version: &str) -> Option<&'static Packed> {
 }
 
 /// The document, written in parts, without building a tree of the whole.
-fn body(group: &'static str, version: &'static str) -> Vec<u8> {
+fn body(group: &'static str, version: &'static str, descriptions: &Descriptions) -> Vec<u8> {
     let paths = paths(group, version);
     let mut out = Vec::with_capacity(64 * 1024);
     out.extend_from_slice(b"{\"openapi\":\"3.0.0\",\"info\":");
@@ -60,7 +75,7 @@ fn body(group: &'static str, version: &'static str) -> Vec<u8> {
         .map(|p| (p.path.as_str(), path_item(p, Dialect::V3)));
     write_members(&mut out, items);
     out.extend_from_slice(b"},\"components\":{\"schemas\":{");
-    let definitions = definitions(&paths, Dialect::V3);
+    let definitions = definitions(&paths, Dialect::V3, descriptions);
     write_members(&mut out, definitions.iter());
     out.extend_from_slice(b"}}}");
     out

@@ -5,6 +5,7 @@
 //! its conversion. No other module may branch on the name of a kind.
 
 mod rows;
+mod unserved;
 
 use kennel_types::Verb;
 use serde_json::Value;
@@ -12,10 +13,12 @@ use serde_json::Value;
 use crate::admit::Admission;
 use crate::admit::node_restriction::NodeRestriction;
 use crate::kinds::Strategy;
+use crate::projection::Projection;
 use crate::table::Column;
 use crate::table::printers::Printer;
 
 pub use rows::{EMPTY, POSTED, RESOURCES};
+pub(crate) use unserved::instead;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -142,6 +145,8 @@ pub struct Resource {
     pub raw_field: Option<&'static str>,
     /// Set when the row is another version of objects that an earlier row stores.
     pub conversion: Option<Conversion>,
+    /// Set when the objects are computed from those of another row and nothing is stored. Such a row is read-only.
+    pub(crate) projection: Option<&'static dyn Projection>,
     /// Defaults, validation and the other rules that need the object alone.
     pub strategy: &'static dyn Strategy,
     /// The rules that need other objects, the user or the cluster's settings.
@@ -342,6 +347,20 @@ mod tests {
             let fields = [row.plural, row.kind, row.schema];
             assert!(fields.iter().all(|text| !text.is_empty()), "{fields:?}");
             assert!(crate::schema::find(row.schema).is_some(), "{}", row.schema);
+        }
+    }
+
+    #[test]
+    fn only_what_is_stored_can_be_written() {
+        let reads = [Verb::Get, Verb::List, Verb::Watch];
+        for row in RESOURCES {
+            let is_read_only = row.verbs.iter().all(|verb| reads.contains(verb));
+            assert_eq!(
+                is_read_only,
+                row.projection.is_some(),
+                "{}",
+                row.qualified()
+            );
         }
     }
 

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::admit::{self, node_restriction};
 use crate::kinds;
+use crate::projection;
 use crate::table::empty as columns;
 use crate::table::{Column, printers};
 
@@ -31,6 +32,8 @@ const ALL_BUT_DELETE_COLLECTION: &[Verb] = &[
     Verb::Update,
     Verb::Watch,
 ];
+/// Objects that are computed from others.
+const READ: &[Verb] = &[Verb::Get, Verb::List, Verb::Watch];
 const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
 /// Verbs that open a stream: a POST, or a GET that upgrades to a WebSocket.
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
@@ -63,6 +66,7 @@ const DEFAULTS: Resource = Resource {
     delete_returns_object: false,
     raw_field: None,
     conversion: None,
+    projection: None,
     strategy: &kinds::NoRules,
     admission: &admit::NoAdmission,
     node_restriction: &node_restriction::Unrestricted,
@@ -428,6 +432,29 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
+        group: "networking.k8s.io",
+        plural: "servicecidrs",
+        kind: "ServiceCIDR",
+        scope: Scope::Cluster,
+        verbs: READ,
+        schema: "networking.v1.ServiceCIDR",
+        projection: Some(&projection::ServiceCidrs),
+        printer: &printers::SERVICE_CIDR,
+        ..DEFAULTS
+    },
+    Resource {
+        group: "networking.k8s.io",
+        plural: "ipaddresses",
+        kind: "IPAddress",
+        short_names: &["ip"],
+        scope: Scope::Cluster,
+        verbs: READ,
+        schema: "networking.v1.IPAddress",
+        projection: Some(&projection::IpAddresses),
+        printer: &printers::IP_ADDRESS,
+        ..DEFAULTS
+    },
+    Resource {
         group: "policy",
         plural: "poddisruptionbudgets",
         kind: "PodDisruptionBudget",
@@ -436,6 +463,24 @@ pub static RESOURCES: &[Resource] = &[
         schema: "policy.v1.PodDisruptionBudget",
         unconditional_update: false,
         strategy: &kinds::poddisruptionbudget::PodDisruptionBudget,
+        printer: &printers::DISRUPTION_BUDGET,
+        ..DEFAULTS
+    },
+    // For kubectl before 1.21 and the clients of its time.
+    Resource {
+        group: "policy",
+        version: "v1beta1",
+        plural: "poddisruptionbudgets",
+        kind: "PodDisruptionBudget",
+        short_names: &["pdb"],
+        subresources: &[status("PodDisruptionBudget")],
+        schema: "policy.v1beta1.PodDisruptionBudget",
+        unconditional_update: false,
+        strategy: &kinds::poddisruptionbudget::PodDisruptionBudget,
+        conversion: Some(Conversion {
+            from_stored: kinds::poddisruptionbudget::to_v1beta1,
+            to_stored: kinds::poddisruptionbudget::from_v1beta1,
+        }),
         printer: &printers::DISRUPTION_BUDGET,
         ..DEFAULTS
     },

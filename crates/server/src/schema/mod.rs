@@ -24,6 +24,7 @@
 //! | `enum` | `types.go` | the constants of the field's type, where that is marked `+enum` |
 //! | `inlined_in_json` (of a type) | `types.go` | the JSON tag is `,inline`; protobuf nests the message |
 //! | `kind` (of a type) | `types.go` | embeds `TypeMeta` |
+//! | `description` | `types.go` | the comment, for a type of a version that `k8s-openapi` no longer has |
 //!
 //! # How to move to the next version of Kubernetes
 //!

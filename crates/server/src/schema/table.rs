@@ -2164,6 +2164,17 @@ META_V1_TIME = ty("meta.v1.Time", &[
     f("seconds", 1, Kind::Int64),
 ]);
 
+NETWORKING_V1_IPADDRESS = ty("networking.v1.IPAddress", &[
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&NETWORKING_V1_IPADDRESS_SPEC)).by_value(),
+]).kind();
+
+NETWORKING_V1_IPADDRESS_SPEC = ty("networking.v1.IPAddressSpec", &[
+    f("parentRef", 1, Kind::Object(&NETWORKING_V1_PARENT_REFERENCE)).required(),
+]);
+
 NETWORKING_V1_IPBLOCK = ty("networking.v1.IPBlock", &[
     f("cidr", 1, Kind::String).required(),
     f("except", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
@@ -2203,6 +2214,29 @@ NETWORKING_V1_NETWORK_POLICY_SPEC = ty("networking.v1.NetworkPolicySpec", &[
     f("ingress", 2, Kind::Object(&NETWORKING_V1_NETWORK_POLICY_INGRESS_RULE)).list().list_type(ListType::Atomic, &[]),
     f("podSelector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)).by_value(),
     f("policyTypes", 4, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["Egress", "Ingress"]).go("v1.PolicyType"),
+]);
+
+NETWORKING_V1_PARENT_REFERENCE = ty("networking.v1.ParentReference", &[
+    f("group", 1, Kind::String),
+    f("name", 4, Kind::String).required(),
+    f("namespace", 3, Kind::String),
+    f("resource", 2, Kind::String).required(),
+]);
+
+NETWORKING_V1_SERVICE_CIDR = ty("networking.v1.ServiceCIDR", &[
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&NETWORKING_V1_SERVICE_CIDRSPEC)).by_value(),
+    f("status", 3, Kind::Object(&NETWORKING_V1_SERVICE_CIDRSTATUS)).by_value(),
+]).kind();
+
+NETWORKING_V1_SERVICE_CIDRSPEC = ty("networking.v1.ServiceCIDRSpec", &[
+    f("cidrs", 1, Kind::String).list().list_type(ListType::Atomic, &[]),
+]);
+
+NETWORKING_V1_SERVICE_CIDRSTATUS = ty("networking.v1.ServiceCIDRStatus", &[
+    f("conditions", 1, Kind::Object(&META_V1_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
 ]);
 
 NODE_V1_OVERHEAD = ty("node.v1.Overhead", &[
@@ -2246,6 +2280,31 @@ POLICY_V1_POD_DISRUPTION_BUDGET_SPEC = ty("policy.v1.PodDisruptionBudgetSpec", &
 ]);
 
 POLICY_V1_POD_DISRUPTION_BUDGET_STATUS = ty("policy.v1.PodDisruptionBudgetStatus", &[
+    f("conditions", 7, Kind::Object(&META_V1_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
+    f("currentHealthy", 4, Kind::Int32).keep_empty(),
+    f("desiredHealthy", 5, Kind::Int32).keep_empty(),
+    f("disruptedPods", 2, Kind::Time).map(),
+    f("disruptionsAllowed", 3, Kind::Int32).keep_empty(),
+    f("expectedPods", 6, Kind::Int32).keep_empty(),
+    f("observedGeneration", 1, Kind::Int64),
+]);
+
+POLICY_V1BETA1_POD_DISRUPTION_BUDGET = ty("policy.v1beta1.PodDisruptionBudget", &[
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("spec", 2, Kind::Object(&POLICY_V1BETA1_POD_DISRUPTION_BUDGET_SPEC)).by_value(),
+    f("status", 3, Kind::Object(&POLICY_V1BETA1_POD_DISRUPTION_BUDGET_STATUS)).by_value(),
+]).kind();
+
+POLICY_V1BETA1_POD_DISRUPTION_BUDGET_SPEC = ty("policy.v1beta1.PodDisruptionBudgetSpec", &[
+    f("maxUnavailable", 3, Kind::IntOrString),
+    f("minAvailable", 1, Kind::IntOrString),
+    f("selector", 2, Kind::Object(&META_V1_LABEL_SELECTOR)),
+    f("unhealthyPodEvictionPolicy", 4, Kind::String).pointer().one_of(&["AlwaysAllow", "IfHealthyBudget"]).go("v1beta1.UnhealthyPodEvictionPolicyType"),
+]);
+
+POLICY_V1BETA1_POD_DISRUPTION_BUDGET_STATUS = ty("policy.v1beta1.PodDisruptionBudgetStatus", &[
     f("conditions", 7, Kind::Object(&META_V1_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("currentHealthy", 4, Kind::Int32).keep_empty(),
     f("desiredHealthy", 5, Kind::Int32).keep_empty(),

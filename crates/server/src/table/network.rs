@@ -37,6 +37,35 @@ pub(super) const ENDPOINT_SLICE: &[Column] = &[
 pub(super) const NETWORK_POLICY: &[Column] =
     &[NAME, column("Pod-Selector", "The pods it applies to."), AGE];
 
+pub(super) const SERVICE_CIDR: &[Column] = &[
+    NAME,
+    column("CIDRs", "The ranges that cluster IPs are allocated from."),
+    AGE,
+];
+
+/// As upstream, without the age.
+pub(super) const IP_ADDRESS: &[Column] = &[
+    NAME,
+    column("ParentRef", "The object that has the address."),
+];
+
+pub(super) fn service_cidr(range: &Value, now: Timestamp) -> Vec<Value> {
+    vec![
+        json!(text(range, "metadata.name")),
+        json!(texts(range, "spec.cidrs").collect::<Vec<_>>().join(",")),
+        json!(since(time(range, "metadata.creationTimestamp"), now)),
+    ]
+}
+
+pub(super) fn ip_address(address: &Value, _: Timestamp) -> Vec<Value> {
+    let parent =
+        ["resource", "namespace", "name"].map(|part| text(&address["spec"]["parentRef"], part));
+    vec![
+        json!(text(address, "metadata.name")),
+        json!(parent.join("/")),
+    ]
+}
+
 pub(super) fn network_policy(policy: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         json!(text(policy, "metadata.name")),
@@ -181,6 +210,22 @@ mod tests {
             "networkpolicies",
             json!({"metadata": {"name": "deny"}, "spec": {"podSelector": {"matchLabels": {"app": "web"}}}}),
             json!(["deny", "app=web", "<unknown>"]),
+        );
+    }
+
+    #[test]
+    fn ranges_and_addresses_of_services() {
+        check(
+            "servicecidrs",
+            json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}}),
+            json!(["kubernetes", "10.96.0.0/16", "<unknown>"]),
+        );
+        check(
+            "ipaddresses",
+            json!({"metadata": {"name": "10.96.0.1"}, "spec": {"parentRef": {
+                "resource": "services", "namespace": "default", "name": "kubernetes",
+            }}}),
+            json!(["10.96.0.1", "services/default/kubernetes"]),
         );
     }
 

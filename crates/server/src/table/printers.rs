@@ -37,6 +37,7 @@ pub(crate) static ENDPOINTS: Printer = printer(network::ENDPOINTS, network::endp
 pub(crate) static ENDPOINT_SLICE: Printer =
     printer(network::ENDPOINT_SLICE, network::endpoint_slice);
 pub(crate) static EVENT: Printer = printer(event::COLUMNS, event::events);
+pub(crate) static IP_ADDRESS: Printer = printer(network::IP_ADDRESS, network::ip_address);
 pub(crate) static LEASE: Printer = printer(small::LEASE, small::lease);
 pub(crate) static LIMIT_RANGE: Printer = printer(security::ROLE, security::role);
 pub(crate) static NAMESPACE: Printer = printer(small::NAMESPACE, small::namespace);
@@ -59,6 +60,7 @@ pub(crate) static SECRET: Printer = printer(small::SECRET, small::secret);
 pub(crate) static SERVICE: Printer = printer(network::SERVICE, network::service);
 pub(crate) static SERVICE_ACCOUNT: Printer =
     printer(small::SERVICE_ACCOUNT, small::service_account);
+pub(crate) static SERVICE_CIDR: Printer = printer(network::SERVICE_CIDR, network::service_cidr);
 pub(crate) static SIGNING_REQUEST: Printer =
     printer(security::SIGNING_REQUEST, security::signing_request);
 pub(crate) static STORAGE_CLASS: Printer = printer(storage::STORAGE_CLASS, storage::storage_class);

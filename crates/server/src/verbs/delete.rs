@@ -198,7 +198,11 @@ fn set_propagation_finalizers(tree: &mut Value, policy: Option<Propagation>) {
     }
 }
 
-fn check_preconditions(at: &At<'_>, options: &DeleteOptions, tree: &Value) -> Result<()> {
+pub(super) fn check_preconditions(
+    at: &At<'_>,
+    options: &DeleteOptions,
+    tree: &Value,
+) -> Result<()> {
     let check = |wanted: &Option<String>, field: &str, words: &str| {
         let actual = text(&tree["metadata"], field);
         match wanted {

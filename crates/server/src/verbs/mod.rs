@@ -35,6 +35,7 @@ use crate::admit::Notes;
 use crate::api::Api;
 use crate::names;
 use crate::object::{Document, Stored};
+use crate::projection::Projection;
 use crate::registry::{self, EmptyCollection, PostHandler, Posted, Resource, Subresource};
 use crate::request::User;
 use crate::request::path::Place;
@@ -53,7 +54,7 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: Verb<'_>) -> R
         return subresource::serve(api, call, place, served, verb).await;
     }
     if !row.verbs.contains(&verb) || !fits(place, verb) {
-        return Err(ApiError::method_not_allowed(row.group, row.plural, verb));
+        return Err(not_allowed(row, verb));
     }
     match verb {
         Verb::Get => read::get(api, call, place).await,
@@ -65,6 +66,12 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: Verb<'_>) -> R
         Verb::Delete => delete::delete(api, call, place).await,
         _ => delete::delete_collection(api, call, place).await,
     }
+}
+
+/// 405. Says where objects come from that are not stored.
+fn not_allowed(row: &Resource, verb: Verb<'_>) -> ApiError {
+    let origin = row.projection.map(Projection::origin);
+    ApiError::method_not_allowed(row.group, row.plural, verb).adding(origin)
 }
 
 /// The subresource of this name, if it serves the verb.
@@ -183,11 +190,11 @@ pub fn empty(
         (Verb::List | Verb::DeleteCollection, None) => read::empty_list(api, call, collection),
         (Verb::Watch, None) => watching::empty_watch(api, call, collection),
         (Verb::Get, Some(name)) => Err(read::empty_not_found(collection, name)),
-        _ => Err(ApiError::method_not_allowed(
-            collection.group,
-            collection.plural,
-            verb,
-        )),
+        _ => {
+            let EmptyCollection { group, plural, .. } = *collection;
+            let instead = registry::instead(group, collection.version, plural);
+            Err(ApiError::method_not_allowed(group, plural, verb).adding(instead))
+        }
     }
 }
 

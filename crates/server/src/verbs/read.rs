@@ -12,6 +12,7 @@ use crate::continuation::Continuation;
 use crate::field::{FieldError, Path};
 use crate::object::{self, Head};
 use crate::present::ListBody;
+use crate::projection::Projector;
 use crate::registry::EmptyCollection;
 use crate::request::accept::Form;
 use crate::request::path::Place;
@@ -30,7 +31,10 @@ pub(super) async fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> 
     if let Some(asked) = call.query.resource_version()? {
         wait_for(api, asked).await?;
     }
-    let stored = at.stored(api)?;
+    let stored = match Projector::of(api, at.row) {
+        Some(projector) => projector.find(api, at.name)?,
+        None => at.stored(api)?,
+    };
     Ok(Reply::json(200, presenter.one(&stored, stored.modified)?))
 }
 
@@ -110,15 +114,21 @@ impl ListRequest {
     }
 
     fn page(&self, api: &Api, place: &Place, filter: &Filter) -> Result<Page<Head>> {
-        let prefix = object::prefix(place.row, place.namespace.as_deref());
+        let own = object::prefix(place.row, place.namespace.as_deref());
+        let projector = Projector::of(api, place.row);
+        let prefix = projector
+            .as_ref()
+            .map_or_else(|| own.clone(), Projector::prefix);
+        let after = self.continuation.as_ref().map(|token| token.after.as_str());
         let mut page = match (&self.continuation, self.exact) {
             (Some(token), _) => {
-                if !token.after.starts_with(&prefix) {
+                if !token.after.starts_with(&own) {
                     return Err(ApiError::bad_request(
                         "invalid continue token: it belongs to another list",
                     ));
                 }
-                let after = Some(token.after.as_str());
+                // The keys of a projection are in another order than those of its source.
+                let after = after.filter(|_| projector.is_none());
                 let at = api.store.range_at(&prefix, token.revision, after, None);
                 at.map_err(|error| match error {
                     RangeAtError::Compacted(_) => expired_token(api, token),
@@ -138,6 +148,9 @@ impl ListRequest {
             }
             (None, None) => api.store.range(&prefix, None, None),
         };
+        if let Some(projector) = projector {
+            projector.project(&mut page, after);
+        }
         page.records.retain(|record| filter.matches(&record.head));
         if let Some(limit) = self.limit {
             page.remaining = page.records.len().saturating_sub(limit);
@@ -171,8 +184,15 @@ fn check_match(
 
 /// The current objects of a collection that match a filter.
 pub(super) fn page(api: &Api, place: &Place, filter: &Filter) -> Page<Head> {
-    let prefix = object::prefix(place.row, place.namespace.as_deref());
+    let projector = Projector::of(api, place.row);
+    let prefix = projector.as_ref().map_or_else(
+        || object::prefix(place.row, place.namespace.as_deref()),
+        Projector::prefix,
+    );
     let mut page = api.store.range(&prefix, None, None);
+    if let Some(projector) = projector {
+        projector.project(&mut page, None);
+    }
     page.records.retain(|record| filter.matches(&record.head));
     page
 }

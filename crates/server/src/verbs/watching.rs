@@ -10,6 +10,7 @@ use super::read;
 use crate::api::Api;
 use crate::field::{FieldError, Path};
 use crate::object;
+use crate::projection::Projector;
 use crate::registry::EmptyCollection;
 use crate::request::accept::Form;
 use crate::request::path::Place;
@@ -51,7 +52,14 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
     {
         read::wait_for(api, version).await?;
     }
-    let subscription = api.hubs.of(row).subscribe(filter.clone());
+    let projector = Projector::of(api, row);
+    let subscription = match &projector {
+        Some(projector) => {
+            let source = projector.source();
+            api.hubs.of(source).subscribe(Filter::all(source))
+        }
+        None => api.hubs.of(row).subscribe(filter.clone()),
+    };
     let subscription =
         subscription.ok_or_else(|| ApiError::unavailable("the server is shutting down"))?;
     let (before, covered) = match begin {
@@ -67,7 +75,9 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
             Err(expired) => return Ok(refusal(&expired)),
         },
     };
+    let view = projector.map(|projector| (projector, filter));
     let stream = Stream::new(subscription, presenter, before, covered, bookmarks, timeout);
+    let stream = stream.projected(view);
     Ok(Reply::stream(stream.into_body()))
 }
 
@@ -127,10 +137,20 @@ type Replay = Vec<(Arc<Shared>, Change)>;
 
 /// The events after a revision, and the revision up to which they are complete.
 fn history(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(Replay, u64)> {
-    let prefix = object::prefix(place.row, None);
+    let projector = Projector::of(api, place.row);
+    let prefix = projector
+        .as_ref()
+        .map_or_else(|| object::prefix(place.row, None), Projector::prefix);
     let history = api.store.history(&prefix, version);
     let history = history.map_err(|compacted| read::too_old(version, compacted.oldest))?;
-    let concerned = history.events.into_iter().filter_map(|event| {
+    let events = history
+        .events
+        .into_iter()
+        .flat_map(|event| match &projector {
+            Some(projector) => projector.events(&event),
+            None => vec![event],
+        });
+    let concerned = events.filter_map(|event| {
         let change = Change::of(&event, filter)?;
         Some((Arc::new(Shared::new(event)), change))
     });

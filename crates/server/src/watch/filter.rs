@@ -76,6 +76,17 @@ impl Filter {
         Ok(filter)
     }
 
+    /// All objects of a stored resource.
+    pub(crate) fn all(row: &'static Resource) -> Self {
+        Self {
+            row,
+            namespace: None,
+            labels: None,
+            fields: None,
+            place: Place::All,
+        }
+    }
+
     pub fn matches(&self, head: &Head) -> bool {
         self.namespace.as_ref().is_none_or(|n| *n == head.namespace)
             && self

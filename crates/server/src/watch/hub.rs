@@ -272,7 +272,8 @@ impl Hubs {
     /// One hub per stored collection, at the store's current revision.
     pub fn new(revision: u64) -> Self {
         let mut hubs: Vec<(&'static str, Arc<Hub>)> = Vec::new();
-        for row in RESOURCES {
+        // The watch of a projection follows that of its source.
+        for row in RESOURCES.iter().filter(|row| row.projection.is_none()) {
             if !hubs.iter().any(|(storage, _)| *storage == row.storage()) {
                 let hub = Hub::new(object::prefix(row, None), revision);
                 hubs.push((row.storage(), Arc::new(hub)));

@@ -12,9 +12,10 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::event::{line, line_of_json};
 use super::hub::Subscription;
-use super::{Change, Shared};
+use super::{Change, Filter, Shared};
 use crate::object::Stored;
 use crate::present::Presenter;
+use crate::projection::Projector;
 use crate::response::Body;
 use crate::status::ApiError;
 
@@ -36,6 +37,8 @@ pub enum Before {
 pub struct Stream {
     subscription: Subscription,
     presenter: Presenter,
+    /// How live events become those of the resource, and which of them the watcher wants, if they are another's.
+    view: Option<(Projector, Filter)>,
     /// What to send before live events.
     due: VecDeque<Due>,
     /// Live events up to this revision are part of the state or history already.
@@ -84,6 +87,7 @@ impl Stream {
         Self {
             subscription,
             presenter,
+            view: None,
             due,
             covered,
             bookmarks,
@@ -92,6 +96,12 @@ impl Stream {
             timer: Box::pin(sleep_until(deadline.min(next_bookmark))),
             ended: false,
         }
+    }
+
+    /// A watch of a resource that is computed from the subscribed one.
+    #[must_use]
+    pub(crate) fn projected(self, view: Option<(Projector, Filter)>) -> Self {
+        Self { view, ..self }
     }
 
     pub fn into_body(self) -> Body {
@@ -128,7 +138,7 @@ impl Stream {
                 }
             };
             match received {
-                Some((shared, change)) => self.due.extend(self.live(shared, change)),
+                Some((shared, change)) => self.take_live(shared, change),
                 None => return self.cut_off(),
             }
         }
@@ -139,7 +149,7 @@ impl Stream {
         let mut out = BytesMut::new();
         let mut first = None;
         loop {
-            let Some(due) = self.due.pop_front().or_else(|| self.waiting()) else {
+            let Some(due) = self.waiting() else {
                 break;
             };
             let line = self.encode(&due);
@@ -161,20 +171,30 @@ impl Stream {
 
     fn waiting(&mut self) -> Option<Due> {
         loop {
+            if let Some(due) = self.due.pop_front() {
+                return Some(due);
+            }
             match self.subscription.receiver.try_recv() {
-                Ok((shared, change)) => {
-                    if let Some(due) = self.live(shared, change) {
-                        return Some(due);
-                    }
-                }
+                Ok((shared, change)) => self.take_live(shared, change),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return None,
             }
         }
     }
 
-    /// A live event, unless the state or history already covers it.
-    fn live(&self, shared: Arc<Shared>, change: Change) -> Option<Due> {
-        (shared.event.revision > self.covered).then_some(Due::Event(shared, change))
+    /// Makes a live event due, unless the state or history already covers it.
+    fn take_live(&mut self, shared: Arc<Shared>, change: Change) {
+        if shared.event.revision <= self.covered {
+            return;
+        }
+        let Some((projector, filter)) = &self.view else {
+            return self.due.push_back(Due::Event(shared, change));
+        };
+        let events = projector.events(&shared.event).into_iter();
+        let wanted = events.filter_map(|event| {
+            let change = Change::of(&event, filter)?;
+            Some(Due::Event(Arc::new(Shared::new(event)), change))
+        });
+        self.due.extend(wanted);
     }
 
     fn encode(&mut self, due: &Due) -> Bytes {

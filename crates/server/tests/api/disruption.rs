@@ -105,3 +105,73 @@ async fn pods_that_are_not_ready_or_not_running_are_evicted() {
     evict(&server, "unready").await.is(201);
     evict(&server, "pending").await.is(201);
 }
+
+#[tokio::test]
+async fn an_evicted_pod_says_why_it_goes() {
+    let server = TestServer::new().await;
+    let mut body = pod("p");
+    body["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    let created = server.post(PODS, &body).await.is(201);
+    let evict = async |version: &Value, options: Value| {
+        let mut body =
+            json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "p"}});
+        body["deleteOptions"] = options;
+        body["deleteOptions"]["preconditions"] = json!({"resourceVersion": version});
+        server.post(&format!("{PODS}/p/eviction"), &body).await
+    };
+    let version = &created["metadata"]["resourceVersion"];
+    evict(version, json!({"dryRun": ["All"]})).await.is(201);
+    let unmarked = server.get(&format!("{PODS}/p")).await.ok();
+    assert_eq!(unmarked["metadata"]["resourceVersion"], *version);
+    evict(&json!("1"), json!({})).await.is(409);
+    evict(version, json!({})).await.is(201);
+    let pod = server.get(&format!("{PODS}/p")).await.ok();
+    assert!(pod["metadata"]["deletionTimestamp"].is_string(), "{pod}");
+    let conditions = pod["status"]["conditions"].as_array().unwrap();
+    let target = conditions.iter().find(|c| c["type"] == "DisruptionTarget");
+    let target = target.unwrap();
+    assert_eq!(target["status"], "True");
+    assert_eq!(target["reason"], "EvictionByEvictionAPI");
+    assert_eq!(target["message"], "Eviction API: evicting");
+}
+
+/// What kubectl 1.20 creates and reads: the same object, with a selector that means the same.
+#[tokio::test]
+async fn the_old_version_of_a_budget_is_another_view_of_the_same_object() {
+    let server = TestServer::new().await;
+    let old = BUDGETS.replace("/v1/", "/v1beta1/");
+    let budget = |version: &str, name: &str| {
+        json!({"apiVersion": version, "kind": "PodDisruptionBudget", "metadata": {"name": name},
+            "spec": {"minAvailable": 1, "selector": {}}})
+    };
+    let created = server.post(&old, &budget("policy/v1beta1", "none")).await;
+    let created = created.is(201);
+    assert_eq!(created["apiVersion"], "policy/v1beta1");
+    assert_eq!(created["spec"]["selector"], json!({}));
+    let all = server.post(BUDGETS, &budget("policy/v1", "all")).await;
+    all.is(201);
+    let label = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+    let term = |operator: &str| json!({"matchExpressions": [{"key": label, "operator": operator}]});
+    let selectors = async |path: &str| {
+        let list = server.get(path).await.ok();
+        let items = list["items"].as_array().unwrap().clone();
+        let selectors = items.iter().map(|item| item["spec"]["selector"].clone());
+        selectors.collect::<Vec<_>>()
+    };
+    assert_eq!(selectors(BUDGETS).await, [json!({}), term("Exists")]);
+    assert_eq!(selectors(&old).await, [term("DoesNotExist"), json!({})]);
+    // A change through one version leaves what the other says of the rest.
+    let more = json!({"spec": {"minAvailable": 2}});
+    let changed = server
+        .patch(MERGE, &format!("{old}/none"), &more)
+        .await
+        .ok();
+    assert_eq!(changed["spec"]["selector"], json!({}));
+    assert_eq!(selectors(BUDGETS).await, [json!({}), term("Exists")]);
+    let group = server.get("/apis/policy").await.ok();
+    assert_eq!(group["preferredVersion"]["version"], "v1");
+    // A pod that the empty selector of the old version does not guard.
+    running(&server, "p", true).await;
+    server.delete(&format!("{BUDGETS}/all")).await.ok();
+    self::evict(&server, "p").await.is(201);
+}

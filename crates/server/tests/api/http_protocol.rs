@@ -175,12 +175,35 @@ async fn paths_that_name_nothing_are_not_found() {
         "/api/v1/namespaces/default/nodes",
         "/api/v1/pods/p",
         "/api/v1/namespaces/default/pods/p/widgets",
-        "/apis/apps/v1beta1/daemonsets",
     ] {
         let words = "the server could not find the requested resource";
         let status = server.get(path).await.says(404, "NotFound", words);
         assert_eq!(status["details"], json!({}), "{path}");
     }
+}
+
+/// kubectl and other clients show the message to their users.
+#[tokio::test]
+async fn a_resource_that_is_not_served_leads_to_what_is() {
+    let server = TestServer::new().await;
+    let missing = "the server could not find the requested resource";
+    let old = server.get("/apis/apps/v1beta1/daemonsets").await;
+    let words = format!("{missing}: daemonsets are served as apps/v1");
+    let status = old.says(404, "NotFound", &words);
+    assert_eq!(status["details"], json!({}));
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"}});
+    let job = server
+        .post("/apis/batch/v1/namespaces/default/jobs", &job)
+        .await;
+    let words = "Kennel runs DaemonSets and single Pods; a Pod with restartPolicy Never or OnFailure runs to its end";
+    job.says(404, "NotFound", &format!("{missing}: {words}"));
+    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}});
+    let deployment = server
+        .post("/apis/apps/v1/namespaces/default/deployments", &body)
+        .await;
+    let words = "create is not supported on resources of kind \"deployments.apps\": Kennel runs DaemonSets, \
+        one pod on each node, and single Pods; docs/guides/daemonsets.md shows how to make a DaemonSet of a Deployment";
+    deployment.says(405, "MethodNotAllowed", words);
 }
 
 #[tokio::test]

@@ -20,7 +20,10 @@ pub fn low_on_resource(crossed: &Crossed, pod: &Value, candidate: &Candidate) ->
     for used in candidate.containers.iter().flatten() {
         message.push_str(&above_request(signal, pod, used).unwrap_or_default());
     }
-    evicted(message)
+    PodFailure {
+        disruption: Some(message.clone()),
+        ..evicted(message)
+    }
 }
 
 fn above_request(signal: Signal, pod: &Value, container: &ContainerUsage) -> Option<String> {
@@ -78,14 +81,15 @@ mod tests {
             containers: Some(containers),
             ..Candidate::default()
         };
+        let message = "The node was low on resource: memory. Threshold quantity: 100Mi, available: \
+            85640Ki. Container a was using 200Mi, request is 64Mi, has larger consumption of \
+            memory. Container b was using 1Ki, request is 0, has larger consumption of memory. ";
         assert_eq!(
             low_on_resource(&crossed, &pod, &candidate),
             PodFailure {
                 reason: "Evicted".to_owned(),
-                message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: \
-                    85640Ki. Container a was using 200Mi, request is 64Mi, has larger consumption of \
-                    memory. Container b was using 1Ki, request is 0, has larger consumption of memory. "
-                    .to_owned(),
+                message: message.to_owned(),
+                disruption: Some(message.to_owned()),
             }
         );
     }

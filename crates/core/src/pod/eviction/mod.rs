@@ -33,5 +33,6 @@ fn evicted(message: String) -> PodFailure {
     PodFailure {
         reason: EVICTED.to_owned(),
         message,
+        disruption: None,
     }
 }

@@ -15,6 +15,22 @@ pub const KUBELET_CONDITIONS: [ConditionType; 5] = [
     ConditionType::PodScheduled,
 ];
 
+/// The reason of a `DisruptionTarget` that the node sets. Other clients set that condition, too.
+const TERMINATION_BY_KUBELET: &str = "TerminationByKubelet";
+
+/// Whether the node has set a condition.
+pub fn is_kubelet_condition(condition: &Value) -> bool {
+    let is_disruption = condition["reason"] == TERMINATION_BY_KUBELET;
+    match type_of(condition) {
+        ConditionType::DisruptionTarget => is_disruption,
+        other => KUBELET_CONDITIONS.contains(&other),
+    }
+}
+
+fn type_of(condition: &Value) -> ConditionType {
+    condition["type"].as_str().unwrap_or_default().into()
+}
+
 struct Computed {
     holds: bool,
     reason: &'static str,
@@ -41,15 +57,30 @@ impl Computed {
 
 pub(super) fn conditions(input: &StatusInput<'_>, phase: PodPhase) -> Value {
     let old = old_conditions(input);
-    let foreign = old.iter().filter(|condition| {
-        let r#type = condition["type"].as_str().unwrap_or_default();
-        !KUBELET_CONDITIONS.contains(&r#type.into())
+    let disruption = disruption(input);
+    let foreign = old.iter().filter(|condition| match type_of(condition) {
+        ConditionType::DisruptionTarget => disruption.is_none(),
+        other => !KUBELET_CONDITIONS.contains(&other),
     });
     let own = KUBELET_CONDITIONS.iter().map(|r#type| {
         let computed = compute(input, r#type, phase);
         condition(input, old, r#type.as_str(), &computed)
     });
-    foreign.cloned().chain(own).collect()
+    let target = disruption.as_ref().map(|computed| {
+        let r#type = ConditionType::DisruptionTarget;
+        condition(input, old, r#type.as_str(), computed)
+    });
+    foreign.cloned().chain(own).chain(target).collect()
+}
+
+/// Set if the node ended the pod in favour of others.
+fn disruption(input: &StatusInput<'_>) -> Option<Computed> {
+    let message = input.failure?.disruption.clone()?;
+    Some(Computed {
+        holds: true,
+        reason: TERMINATION_BY_KUBELET,
+        message,
+    })
 }
 
 fn old_conditions<'a>(input: &StatusInput<'a>) -> &'a [Value] {

@@ -15,7 +15,7 @@ use kennel_types::{Monotonic, PodSpec, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::{Observed, Tracker};
-pub use conditions::KUBELET_CONDITIONS;
+pub use conditions::{KUBELET_CONDITIONS, is_kubelet_condition};
 
 #[derive(Clone, Copy, Debug)]
 pub struct StatusInput<'a> {
@@ -39,6 +39,8 @@ pub struct PodFailure {
     /// Such as `Evicted` or `OutOfcpu`.
     pub reason: String,
     pub message: String,
+    /// The message of the condition `DisruptionTarget`, for a pod that the node ended in favour of others.
+    pub disruption: Option<String>,
 }
 
 pub fn status(input: &StatusInput<'_>) -> Value {

@@ -206,11 +206,35 @@ fn an_evicted_pod_has_a_reason() {
     fixture.failure = Some(PodFailure {
         reason: "Evicted".to_owned(),
         message: "The node was low on resource: memory.".to_owned(),
+        disruption: None,
     });
     let status = fixture.status();
     assert_eq!(status["phase"], "Failed");
     assert_eq!(status["reason"], "Evicted");
     assert_eq!(fixture.condition("Ready")["reason"], "PodFailed");
+}
+
+#[test]
+fn a_pod_that_the_node_ends_in_favour_of_others_is_a_disruption_target() {
+    let mut fixture = fixture(&json!({"containers": [{"name": "a"}]}));
+    let theirs = json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
+        "lastTransitionTime": "2025-01-01T00:00:00Z"});
+    fixture.pod["status"]["conditions"] = json!([theirs]);
+    assert_eq!(fixture.condition("DisruptionTarget"), theirs);
+    assert!(!is_kubelet_condition(&theirs));
+    fixture.failure = Some(PodFailure {
+        reason: "Preempting".to_owned(),
+        message: "Preempted in order to admit critical pod".to_owned(),
+        disruption: Some("Pod was preempted.".to_owned()),
+    });
+    let ours = fixture.condition("DisruptionTarget");
+    assert_eq!(ours["reason"], "TerminationByKubelet");
+    assert_eq!(ours["message"], "Pod was preempted.");
+    assert_eq!(ours["lastTransitionTime"], "2025-01-01T00:00:00Z");
+    assert!(is_kubelet_condition(&ours));
+    let status = fixture.status();
+    let all = status["conditions"].as_array().unwrap().iter();
+    assert_eq!(all.filter(|c| c["type"] == "DisruptionTarget").count(), 1);
 }
 
 #[test]

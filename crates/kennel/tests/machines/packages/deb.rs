@@ -1,4 +1,7 @@
 //! Installs, upgrades, removes and purges the Debian package.
+//!
+//! The upgrade is from a package with the same program and a lower version, since a clone has no older program. Before a
+//! release, [`OLDER_DEB`] names a package of the last release to upgrade from.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,25 +33,48 @@ spec:
         command: [sleep, "86461"]
 "#;
 
-/// Paths of the package and of one with a higher version, on the machine.
-fn packages(directory: &Path) -> (String, String) {
+/// The variable with the path of an older package.
+const OLDER_DEB: &str = "KENNEL_OLDER_DEB";
+
+/// Two packages on the machine.
+struct Packages {
+    old: String,
+    new: String,
+    /// Whether the old one has a program of an earlier version.
+    is_older: bool,
+}
+
+fn packages(directory: &Path) -> Packages {
     let options = deb::Options {
         binary: Path::new(BINARY),
         version: &deb::default_version(),
         compression: "none",
     };
-    let old = deb::build(&options, directory).unwrap();
+    let built = deb::build(&options, directory).unwrap();
+    let name = built.file_name().unwrap().to_str().unwrap();
+    let own = format!("/packages/{name}");
+    if let Some(older) = std::env::var_os(OLDER_DEB) {
+        std::fs::copy(older, directory.join("older.deb")).unwrap();
+        return Packages {
+            old: "/packages/older.deb".to_owned(),
+            new: own,
+            is_older: true,
+        };
+    }
     let repack = "dpkg-deb -R \"$0\" tree && sed -i 's/^Version: .*/Version: 99-1/' tree/DEBIAN/control && \
                  dpkg-deb -Znone -b tree new.deb && rm -r tree";
     let repacked = Command::new("sh")
         .args(["-c", repack])
-        .arg(&old)
+        .arg(&built)
         .current_dir(directory)
         .output()
         .unwrap();
     assert!(repacked.status.success(), "{repacked:?}");
-    let name = old.file_name().unwrap().to_str().unwrap();
-    (format!("/packages/{name}"), "/packages/new.deb".to_owned())
+    Packages {
+        old: own,
+        new: "/packages/new.deb".to_owned(),
+        is_older: false,
+    }
 }
 
 /// The daemon's pid.
@@ -67,7 +93,11 @@ fn set_up_cluster(machine: &Machine) -> String {
         words.nth(1).unwrap().to_owned()
     };
     let (server, hash) = (after("--server"), after("--ca-hash"));
-    let token = line.split_whitespace().next().unwrap();
+    // Up to 0.1.0, the token is an option.
+    let token = match line.split_whitespace().next().unwrap() {
+        variable if variable.starts_with("KENNEL_TOKEN=") => variable.to_owned(),
+        _ => format!("KENNEL_TOKEN={}", after("--token")),
+    };
     let flags = "--node-name node-1 --node-ip 127.0.0.1 --eviction-hard=memory.available<1Mi";
     machine.run(&format!(
         "cat >>/etc/default/kennel-agent <<'END'\n\
@@ -97,30 +127,20 @@ fn daemons_survive_upgrade_and_removal_and_are_purged() {
         return;
     }
     let directory = TempDir::new().unwrap();
-    let (old, new) = packages(directory.path());
+    let Packages { old, new, is_older } = packages(directory.path());
     let machine = Machine::new(directory.path());
 
     machine.run(&format!("dpkg -i {old}"));
-    check_installation(&machine);
+    if !is_older {
+        check_installation(&machine);
+    }
     for name in ["kennel-server", "kennel-agent"] {
         assert_eq!(service_state(&machine, name), "inactive 0\n", "{name}");
     }
     let pid = set_up_cluster(&machine);
-    let (first, files) = (
-        service_state(&machine, "kennel-agent"),
-        "/etc/default/kennel-*",
-    );
-    let options = machine.run(&format!("cat {files}"));
-
-    machine.run(&format!("dpkg --force-confold -i {new}"));
-    wait_until_ready(&machine);
-    let second = service_state(&machine, "kennel-agent");
-    assert!(second.starts_with("active ") && second != first, "{second}");
-    assert_eq!(daemon_pid(&machine), pid, "the daemon survives the upgrade");
-    assert_eq!(machine.run(&format!("cat {files}")), options);
-    let restarts = "{.items[*].status.containerStatuses[*].restartCount}";
-    let restarts = machine.run(&format!("kubectl get pods -o jsonpath='{restarts}'"));
-    assert_eq!(restarts, "0");
+    upgrade(&machine, &new, &pid);
+    let said = machine.run("kennel --version");
+    assert!(said.contains(kennel_packages::VERSION), "{said}");
 
     let said = machine.run("dpkg -r kennel");
     assert!(said.contains("pods of this machine keep running"), "{said}");
@@ -143,6 +163,30 @@ fn daemons_survive_upgrade_and_removal_and_are_purged() {
     let left = machine.run(&format!("find {places} -name '*kennel*'"));
     assert_eq!(left, "/var/lib/kennel\n", "it is a mount point");
     assert_eq!(machine.run("ls -A /var/lib/kennel"), "");
+}
+
+/// Upgrades the package: services restart, data and options stay, and the daemon runs on.
+fn upgrade(machine: &Machine, new: &str, pid: &str) {
+    let services = ["kennel-server", "kennel-agent"];
+    let states = || services.map(|name| service_state(machine, name));
+    let before = states();
+    // The file that was changed here; dpkg replaces those that were not.
+    let changed = "cat /etc/default/kennel-agent";
+    let options = machine.run(changed);
+    let uid = "kubectl get daemonset/daemon -o jsonpath='{.metadata.uid}'";
+    let stored = machine.run(uid);
+
+    machine.run(&format!("dpkg --force-confold -i {new}"));
+    wait_until_ready(machine);
+    for (after, before) in states().iter().zip(&before) {
+        assert!(after.starts_with("active ") && after != before, "{after}");
+    }
+    assert_eq!(machine.run(uid), stored, "the data stays");
+    assert_eq!(daemon_pid(machine), pid, "the daemon survives the upgrade");
+    assert_eq!(machine.run(changed), options);
+    let restarts = "{.items[*].status.containerStatuses[*].restartCount}";
+    let restarts = machine.run(&format!("kubectl get pods -o jsonpath='{restarts}'"));
+    assert_eq!(restarts, "0");
 }
 
 /// Checks files, user, units, man pages and completions.

@@ -23,6 +23,9 @@ use crate::sync::sleep_until;
 /// Delay before the manager restarts a worker that panicked.
 const WORKER_RESTART_DELAY: Duration = Duration::from_secs(10);
 
+/// The message of a preempted pod's condition `DisruptionTarget`.
+const PREEMPTED: &str = "Pod was preempted by Kubelet to accommodate a critical pod.";
+
 /// A pod that has a worker.
 pub(super) struct ManagedPod {
     pod: Arc<Pod>,
@@ -267,6 +270,7 @@ impl PodManager {
             let failure = PodFailure {
                 reason: "Preempting".to_owned(),
                 message: "Preempted in order to admit critical pod".to_owned(),
+                disruption: Some(PREEMPTED.to_owned()),
             };
             let grace = managed.pod.spec.termination_grace_period();
             managed.mailbox.evict(failure, grace);

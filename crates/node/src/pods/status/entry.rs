@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use kennel_client::write::{Call, Content};
-use kennel_core::pod::status::KUBELET_CONDITIONS;
+use kennel_core::pod::status::{KUBELET_CONDITIONS, is_kubelet_condition};
 use kennel_types::ConditionType;
 use serde_json::{Value, json};
 
-use crate::json::text;
 use crate::pods::pod::{condition_status, phase};
 use crate::pods::{Origin, Pod};
 use crate::runtime::PodId;
@@ -125,7 +124,7 @@ fn patch(uid: &str, status: &Value) -> Value {
         }
     };
     list("conditions", &mut |conditions| {
-        conditions.retain(|condition| KUBELET_CONDITIONS.contains(&text(condition, "type").into()));
+        conditions.retain(is_kubelet_condition);
         // Send explicit nulls so that the merge patch clears stale fields.
         for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
             for key in ["reason", "message"] {

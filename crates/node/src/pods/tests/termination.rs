@@ -119,6 +119,7 @@ async fn an_evicted_pod_fails_and_stays_in_the_api() {
     let failure = PodFailure {
         reason: "Evicted".to_owned(),
         message: "The node was low on resource: memory.".to_owned(),
+        disruption: Some("The node was low on resource: memory.".to_owned()),
     };
     let (uid, grace) = ("uid-web".to_owned(), Duration::from_secs(10));
     node.commands
@@ -136,6 +137,9 @@ async fn an_evicted_pod_fails_and_stays_in_the_api() {
     assert_eq!(status["reason"], "Evicted");
     assert_eq!(status["message"], "The node was low on resource: memory.");
     assert!(node.has_event("Evicted: The node was low on resource: memory."));
+    let conditions = status["conditions"].as_array().unwrap();
+    let target = conditions.iter().find(|c| c["type"] == "DisruptionTarget");
+    assert_eq!(target.unwrap()["reason"], "TerminationByKubelet");
     node.pass(600).await;
     assert_eq!(node.starts("app").len(), 1);
     node.delete("web", 30);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kennel_client::clock;
-use kennel_core::pod::status::{KUBELET_CONDITIONS, StatusInput, status};
+use kennel_core::pod::status::{StatusInput, is_kubelet_condition, status};
 use kennel_core::pod::{Observed, Run, State};
 use kennel_types::{Monotonic, PodPhase, Timestamp};
 use serde_json::{Value, json};
@@ -53,10 +53,7 @@ impl StatusTracker {
 
     /// Takes over the conditions of other writers, and keeps those that the node owns.
     pub(super) fn on_pod_changed(&mut self, pod: &Pod) {
-        let is_foreign = |condition: &&Value| {
-            let r#type = text(condition, "type").into();
-            !KUBELET_CONDITIONS.contains(&r#type)
-        };
+        let is_foreign = |condition: &&Value| !is_kubelet_condition(condition);
         let conditions = |status| list(status, "conditions").iter();
         let mut status = self.pod["status"].take();
         if !self.reported {

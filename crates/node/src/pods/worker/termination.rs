@@ -117,6 +117,7 @@ impl Worker {
         let failure = PodFailure {
             reason: "DeadlineExceeded".to_owned(),
             message: message.to_owned(),
+            disruption: None,
         };
         self.terminate_by(
             now + self.pod.spec.termination_grace_period(),

@@ -5,6 +5,7 @@
 //! must allocate and store atomically.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
@@ -45,6 +46,11 @@ impl Ranges {
         })
     }
 
+    /// Its prefix length: both ends of the range are in its size of addresses.
+    fn prefix_length(&self) -> u32 {
+        32 - (u64::from(self.size) + 2).ilog2()
+    }
+
     /// The first address: that of the Service `kubernetes`.
     pub fn first(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.base + 1)
@@ -71,6 +77,13 @@ impl Ranges {
         let band = (count / 32).clamp(16, 128).min(count);
         let middle = low.saturating_add(band);
         (middle..=high).chain(low..middle.min(high.saturating_add(1)))
+    }
+}
+
+/// The range of addresses, as CIDR.
+impl fmt::Display for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", Ipv4Addr::from(self.base), self.prefix_length())
     }
 }
 

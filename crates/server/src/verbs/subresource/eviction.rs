@@ -2,7 +2,7 @@
 
 use kennel_core::disruption::{self, Refusal};
 use kennel_types::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::admit::node_restriction;
 use crate::api::Api;
@@ -11,13 +11,13 @@ use crate::registry::{self, Part};
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
-use crate::tree::{is_deleting, text};
+use crate::tree::{is_deleting, list, set, text};
 use crate::verbs::call::Call;
-use crate::verbs::delete::delete_object;
+use crate::verbs::delete::{check_preconditions, delete_object};
 use crate::verbs::managed_fields::Author;
 use crate::verbs::options::DeleteOptions;
-use crate::verbs::update::{Change, Edit, modify};
-use crate::verbs::{At, SERVER_MANAGER, decode};
+use crate::verbs::update::{Change, Edit, Outcome, modify};
+use crate::verbs::{At, SERVER_MANAGER, decode, meta};
 
 const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 const CAUSE: &str = "DisruptionBudget";
@@ -38,14 +38,84 @@ pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Repl
         // It must not have become ready meanwhile.
         options.resource_version = Some(pod.modified.to_string());
     }
-    match delete_object(api, &call.user, at, &options).await {
+    match mark_and_delete(api, call, at, options).await {
         Err(error) if error.code == 409 && guarded == Guarded::Unready && !asked => {
             let why = "the pod has changed since it was found not to be ready";
             Err(ApiError::budget_violated(VIOLATED, why, RETRY_SECONDS))
         }
-        other => other.map(drop),
+        other => other,
     }?;
     Ok(Reply::value(201, &status::created()))
+}
+
+/// Deletes the pod after its status says why.
+async fn mark_and_delete(
+    api: &Api,
+    call: &Call,
+    at: At<'_>,
+    mut options: DeleteOptions,
+) -> Result<()> {
+    if !options.dry_run {
+        let marked = mark(api, call, at, &options).await?;
+        if options.resource_version.is_some() {
+            // The newer version is our own.
+            options.resource_version = marked;
+        }
+    }
+    let deleted = delete_object(api, &call.user, at, &options).await;
+    deleted.map(drop)
+}
+
+/// Sets the pod's condition `DisruptionTarget`. Returns the resourceVersion of the marked pod; `None` if that was deleted
+/// by the write, because its deletion waited for nothing else.
+async fn mark(
+    api: &Api,
+    call: &Call,
+    at: At<'_>,
+    options: &DeleteOptions,
+) -> Result<Option<String>> {
+    let change = Change {
+        at,
+        by: Author {
+            user: &call.user,
+            manager: SERVER_MANAGER,
+        },
+        part: Part::Status,
+        dry_run: false,
+    };
+    let changed = modify(api, change, |old| {
+        check_preconditions(&at, options, &old.tree)?;
+        let mut document = old.clone();
+        set_disruption_target(&mut document.tree);
+        Ok(Edit {
+            document,
+            expected: None,
+            warnings: Vec::new(),
+            managers: None,
+        })
+    });
+    Ok(match changed.await?.outcome {
+        Outcome::Stored(stored) => Some(stored.modified.to_string()),
+        Outcome::Unstored(_) => None,
+    })
+}
+
+/// Sets the condition; its transition time stays if it was true already.
+fn set_disruption_target(pod: &mut Value) {
+    let mut conditions = list(pod, "status.conditions").to_vec();
+    let is_it = |condition: &Value| condition["type"] == "DisruptionTarget";
+    let old = conditions
+        .iter()
+        .position(is_it)
+        .map(|at| conditions.remove(at));
+    let was_true = old.filter(|condition| condition["status"] == "True");
+    let since = was_true.map(|condition| condition["lastTransitionTime"].clone());
+    conditions.push(json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting", "lastProbeTime": null,
+        "lastTransitionTime": since.unwrap_or_else(|| meta::now().into()),
+    }));
+    set(pod, "status.conditions", conditions.into());
 }
 
 /// What an eviction had to do with disruption budgets.
