@@ -136,6 +136,8 @@ async fn dispatch(
             let name = vacant.name.as_deref();
             verbs::empty(api, call, vacant.collection, name, verb)
         }
+        // Boxed, because its future is large and few requests need it.
+        Route::Measured(place) => Box::pin(verbs::measured(api, call, &place, verb)).await,
         Route::Unserved(_) => Err(ApiError::no_such_resource()),
         Route::Posted(row, namespace) if *method == Method::POST => {
             verbs::posted(api, call, row, namespace.as_deref()).await
