@@ -11,18 +11,21 @@ trap 'rm -rf "$WORK"' EXIT
 chmod 0755 "$WORK"
 mkdir -p .tools
 
-# fetch PACKAGE TARGET: the program that is named as its package.
+# fetch PACKAGE PROGRAM TARGET
 fetch() {
-    [ -x "$2" ] && return
-    echo "prometheus: fetching package $1" >&2
-    (cd "$WORK" && apt-get -q download "$1" >&2) || {
-        [ "$(id -u)" = 0 ] && apt-get -q update >&2
-        (cd "$WORK" && apt-get -q download "$1" >&2)
-    }
-    dpkg-deb -x "$WORK/$1"_*.deb "$WORK/unpacked"
-    install -m 0755 "$WORK/unpacked/usr/bin/$1" "$2.new"
-    mv -f "$2.new" "$2"
+    [ -x "$3" ] && return
+    if ! [ -d "$WORK/$1" ]; then
+        echo "prometheus: fetching package $1" >&2
+        (cd "$WORK" && apt-get -q download "$1" >&2) || {
+            [ "$(id -u)" = 0 ] && apt-get -q update >&2
+            (cd "$WORK" && apt-get -q download "$1" >&2)
+        }
+        dpkg-deb -x "$WORK/$1"_*.deb "$WORK/$1"
+    fi
+    install -m 0755 "$WORK/$1/usr/bin/$2" "$3.new"
+    mv -f "$3.new" "$3"
 }
 
-fetch prometheus-node-exporter .tools/node-exporter
-fetch prometheus .tools/prometheus
+fetch prometheus-node-exporter prometheus-node-exporter .tools/node-exporter
+fetch prometheus prometheus .tools/prometheus
+fetch prometheus promtool .tools/promtool

@@ -52,6 +52,49 @@ impl fmt::Display for Go {
     }
 }
 
+/// Prints a duration as Go's `String` does: `1m0.5s`.
+#[derive(Clone, Copy, Debug)]
+pub struct GoString(pub Duration);
+
+impl fmt::Display for GoString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, nanos) = (self.0.as_secs(), u64::from(self.0.subsec_nanos()));
+        match (seconds, nanos) {
+            (0, 0) => return f.write_str("0s"),
+            (0, 1..1_000) => return write!(f, "{nanos}ns"),
+            (0, 1_000..1_000_000) => return write!(f, "{}µs", Decimal(nanos, 3)),
+            (0, _) => return write!(f, "{}ms", Decimal(nanos, 6)),
+            _ => {}
+        }
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        if hours > 0 {
+            write!(f, "{hours}h")?;
+        }
+        if hours > 0 || minutes > 0 {
+            write!(f, "{minutes}m")?;
+        }
+        let nanos = seconds % 60 * 1_000_000_000 + nanos;
+        write!(f, "{}s", Decimal(nanos, 9))
+    }
+}
+
+/// A number with this many decimal places, printed without trailing zeros.
+struct Decimal(u64, u32);
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(number, places) = *self;
+        let unit = 10_u64.pow(places);
+        write!(f, "{}", number / unit)?;
+        if number % unit == 0 {
+            return Ok(());
+        }
+        let places = places as usize;
+        let fraction = format!("{:0places$}", number % unit);
+        write!(f, ".{}", fraction.trim_end_matches('0'))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +106,21 @@ mod tests {
         }
         for text in ["", "5", "m", "1d", "-1s", "1h 2m"] {
             assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn durations_print_as_in_go() {
+        for (duration, expected) in [
+            (Duration::ZERO, "0s"),
+            (Duration::from_nanos(5), "5ns"),
+            (Duration::from_nanos(1_500), "1.5µs"),
+            (Duration::from_micros(20_500), "20.5ms"),
+            (Duration::from_millis(10_021), "10.021s"),
+            (Duration::from_mins(1), "1m0s"),
+            (Duration::from_millis(3_660_500), "1h1m0.5s"),
+        ] {
+            assert_eq!(GoString(duration).to_string(), expected);
         }
     }
 }

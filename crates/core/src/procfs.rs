@@ -1,4 +1,5 @@
-//! Parsers of `/proc` files: the CPU time and memory of a process, and listening sockets.
+//! Parsers of `/proc` files: CPU time and memory of a process, CPU time of the machine, listening sockets and network
+//! interfaces.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -14,6 +15,58 @@ pub fn cpu_time(stat: &str) -> Option<Duration> {
     let mut ticks = || times.next()?.parse::<u32>().ok();
     let (user, system) = (ticks()?, ticks()?);
     Some(TICK * (user + system))
+}
+
+/// The CPU time of all processes of the machine, from `/proc/stat`: neither idle time, nor time that a hypervisor gave to
+/// others.
+pub fn machine_cpu_time(stat: &str) -> Option<Duration> {
+    let times = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let times: Vec<u64> = times
+        .split_whitespace()
+        .map_while(|ticks| ticks.parse().ok())
+        .collect();
+    let [
+        user,
+        nice,
+        system,
+        _idle,
+        _waiting,
+        interrupts,
+        soft_interrupts,
+        ..,
+    ] = times[..]
+    else {
+        return None;
+    };
+    let ticks = user + nice + system + interrupts + soft_interrupts;
+    let millis = u64::try_from(TICK.as_millis()).ok()?;
+    Some(Duration::from_millis(ticks.checked_mul(millis)?))
+}
+
+/// Bytes that an interface has received and transmitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    pub name: String,
+    pub received: u64,
+    pub transmitted: u64,
+}
+
+/// The interfaces in `/proc/PID/net/dev`, without the loopback interface.
+pub fn interfaces(table: &str) -> impl Iterator<Item = Interface> {
+    table.lines().filter_map(|line| {
+        let (name, counters) = line.split_once(':')?;
+        let name = name.trim();
+        let counters: Vec<u64> = counters
+            .split_whitespace()
+            .map_while(|counter| counter.parse().ok())
+            .collect();
+        let interface = Interface {
+            name: name.to_owned(),
+            received: *counters.first()?,
+            transmitted: *counters.get(8)?,
+        };
+        (name != "lo").then_some(interface)
+    })
 }
 
 /// A field in bytes, such as `VmRSS`, from `/proc/PID/status`.
@@ -98,6 +151,30 @@ mod tests {
         assert_eq!(cpu_time(stat), Some(Duration::from_millis(1_750)));
         assert_eq!(cpu_time("12 (a) S 1"), None);
         assert_eq!(cpu_time(""), None);
+    }
+
+    #[test]
+    fn a_machine_is_busy_while_it_neither_idles_nor_waits() {
+        let stat = "cpu  100 20 30 9999 9999 4 6 9999 50 0\ncpu0 1 1 1 1 1 1 1 1 0 0\nintr 5\n";
+        assert_eq!(machine_cpu_time(stat), Some(Duration::from_millis(1_600)));
+        assert_eq!(machine_cpu_time("cpu  1 2 3\n"), None);
+        assert_eq!(machine_cpu_time(""), None);
+    }
+
+    #[test]
+    fn interfaces_have_counters_of_both_directions() {
+        let table = "Inter-|   Receive                                                |  Transmit\n \
+             face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
+             lo:    5050      50    0    0    0     0          0         0     5050      50    0    0    0     0       0          0\n  \
+             eth0: 1234567    1000    0    0    0     0          0         0   765432     900    0    0    0     0       0          0\n\
+             bad: 1 2\n";
+        let found: Vec<Interface> = interfaces(table).collect();
+        let expected = Interface {
+            name: "eth0".to_owned(),
+            received: 1_234_567,
+            transmitted: 765_432,
+        };
+        assert_eq!(found, [expected]);
     }
 
     #[test]

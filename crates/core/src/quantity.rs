@@ -82,6 +82,15 @@ impl Quantity {
         Self { nanos, format }
     }
 
+    /// Thousand-millionths of a unit.
+    pub fn from_nanos(nanos: u64) -> Self {
+        let nanos = i128::from(nanos);
+        Self {
+            nanos,
+            format: Format::DecimalSi,
+        }
+    }
+
     /// The family of suffixes this quantity is printed with.
     pub fn format(self) -> Format {
         self.format

@@ -54,6 +54,8 @@ pub struct Api {
     pub(crate) authorizer: Authorizer,
     /// Serialises the writes of services, whose cluster IPs and node ports must be unique.
     pub(crate) services: tokio::sync::Mutex<()>,
+    /// What nodes and containers use, for a short time.
+    pub(crate) usage: crate::agent_usage::AgentUsage,
     /// What writes under way use of resource quotas.
     pub(crate) quotas: crate::admit::quota::Ledger,
 }
@@ -81,6 +83,7 @@ impl Api {
             fairness: Arc::default(),
             authenticator,
             services: tokio::sync::Mutex::default(),
+            usage: crate::agent_usage::AgentUsage::default(),
             quotas: crate::admit::quota::Ledger::default(),
         })
     }

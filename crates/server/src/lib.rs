@@ -19,7 +19,7 @@
 //!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness,
 //!    │            certificates, revocation, quota, health
 //!    ▼
-//!  request, response, status, upgrade, agent_client, tls, tcp, limits, metrics
+//!  request, response, status, upgrade, agent_client, agent_usage, tls, tcp, limits, metrics
 //!  registry, object, kinds, schema, table, patch, protobuf
 //! ```
 //!
@@ -30,6 +30,7 @@
 
 pub mod admit;
 mod agent_client;
+mod agent_usage;
 pub mod api;
 pub mod audit;
 mod authenticate;

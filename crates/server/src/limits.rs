@@ -85,6 +85,15 @@ pub const AGENT_HEADERS: Duration = Duration::from_mins(1);
 pub const DRAIN: Duration = Duration::from_secs(10);
 /// How much of an agent's refusal is read: upstream's number.
 pub const REFUSAL_BYTES_MAX: usize = 50_000;
+/// Agents that are asked for the usage of their containers at the same time. Each answers in a few milliseconds, or in
+/// little more than a second if nobody has asked it for a while.
+pub const USAGE_REQUESTS: usize = 512;
+/// The timeout of such a request, as a whole: metrics-server's.
+pub const USAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer is used, and that there was none: metrics-server's interval.
+pub const USAGE_KEPT: Duration = Duration::from_secs(15);
+/// The largest answer: several times that of a node with the most pods.
+pub const USAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Idle time before the first TCP keepalive probe.
 pub const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(30);
 /// The interval of further keepalive probes.

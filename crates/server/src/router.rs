@@ -136,6 +136,8 @@ async fn dispatch(
             let name = vacant.name.as_deref();
             verbs::empty(api, call, vacant.collection, name, verb)
         }
+        // Boxed, because its future is large and few requests need it.
+        Route::Measured(place) => Box::pin(verbs::measured(api, call, &place, verb)).await,
         Route::Unserved(Unserved {
             group,
             version,

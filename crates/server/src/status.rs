@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::audit::Annotations;
 use crate::field::FieldError;
-use crate::registry::{self, EmptyCollection, Resource, qualified};
+use crate::registry::{self, EmptyCollection, Measured, Resource, qualified};
 
 /// An error that is sent as a `Status`.
 #[derive(Clone, Debug)]
@@ -94,6 +94,14 @@ impl ApiError {
     /// 404 for an object in a collection that is always empty.
     pub fn not_found_in(collection: &EmptyCollection, name: &str) -> Self {
         let EmptyCollection { group, plural, .. } = collection;
+        let message = format!("{} \"{name}\" not found", qualified(plural, group));
+        let details = json!({"name": name, "group": group, "kind": plural});
+        Self::new(404, Reason::NotFound, message).with_details(details)
+    }
+
+    /// 404 for an object that has not been measured. As metrics-server, `name` may contain a namespace.
+    pub fn not_measured(row: &Measured, name: &str) -> Self {
+        let Measured { group, plural, .. } = row;
         let message = format!("{} \"{name}\" not found", qualified(plural, group));
         let details = json!({"name": name, "group": group, "kind": plural});
         Self::new(404, Reason::NotFound, message).with_details(details)

@@ -15,6 +15,9 @@ use serde_json::Value;
 /// The module of `k8s-openapi` that the feature in the workspace's `Cargo.toml` selects.
 const VERSION: &str = "v1_36";
 
+/// The descriptions of `metrics.k8s.io`, in the same form: that API is metrics-server's, and not in `k8s-openapi`.
+const METRICS: &str = include_str!("metrics.txt");
+
 /// The descriptions of the types that `known` accepts by their short names, such as `apps.v1.DaemonSet`.
 pub(super) fn collect(known: impl Fn(&str) -> bool) -> Result<String> {
     let mut lines = Vec::new();
@@ -35,6 +38,7 @@ pub(super) fn collect(known: impl Fn(&str) -> bool) -> Result<String> {
             }
         }
     }
+    lines.extend(METRICS.split_inclusive('\n').map(str::to_owned));
     lines.sort();
     Ok(lines.concat())
 }

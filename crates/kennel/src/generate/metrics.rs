@@ -9,7 +9,7 @@ use super::markdown::cell;
 
 const HEAD: &str = "# Metrics
 
-Served at `/metrics`, in the Prometheus text format:
+Served at `/metrics`, and by agents at `/metrics/resource` and `/metrics/cadvisor`, too, in the Prometheus text format:
 
 | Where | Who may read it |
 |---|---|
@@ -23,7 +23,7 @@ Simulated nodes and `kennel dns` have no metrics.
 
 pub(super) fn page() -> String {
     let mut out = HEAD.to_owned();
-    let sections: [(&str, &[&[&'static Metric]]); 6] = [
+    let sections: [(&str, &[&[&'static Metric]]); 8] = [
         ("The server", &[kennel_server::metrics::METRICS]),
         (
             "The components of `kennel up`",
@@ -53,6 +53,14 @@ pub(super) fn page() -> String {
                 kennel_node::manifests::METRICS,
                 kennel_node::agent::identity::expiration::METRICS,
             ],
+        ),
+        (
+            "A node's agent, at `/metrics/resource`",
+            &[kennel_node::kubelet_api::RESOURCE_METRICS],
+        ),
+        (
+            "A node's agent, at `/metrics/cadvisor`",
+            &[kennel_node::kubelet_api::CADVISOR_METRICS],
         ),
     ];
     for (title, tables) in sections {

@@ -24,6 +24,13 @@ fn explains_everything(version: Version) {
         assert!(fields.contains("apiVersion\t<string>"), "{fields}");
         assert!(fields.lines().count() > 10, "{fields}");
     }
+    // The older one looks for the kind Pod in the other group.
+    if version == Version::V1_32 {
+        let metrics = ["explain", "pods", "--api-version=metrics.k8s.io/v1beta1"];
+        let metrics = kubectl.run(&metrics).ok();
+        let words = "PodMetrics sets resource usage";
+        assert!(metrics.contains(words), "{metrics}");
+    }
     let field = kubectl
         .run(&[
             "explain",

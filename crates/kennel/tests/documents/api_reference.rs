@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope, Subresource};
+use kennel_server::registry::{EMPTY, MEASURED, POSTED, RESOURCES, Resource, Scope, Subresource};
 use kennel_types::Verb;
 
 const HEAD: &str = "\
@@ -25,6 +25,16 @@ const POSTED_HEAD: &str = "
 ## Only posted to
 
 Questions and orders: they are answered or carried out, and not kept.
+
+| group/version | resource | kind | scope |
+|---|---|---|---|
+";
+
+const MEASURED_HEAD: &str = "
+## Measured
+
+The API of metrics-server, for `kubectl top`: get and list. The figures come from the agents of the nodes that a request
+is about; see [Resource usage](logs-exec-port-forward.md#resource-usage).
 
 | group/version | resource | kind | scope |
 |---|---|---|---|
@@ -112,6 +122,11 @@ fn page() -> String {
     }
     page.push_str(POSTED_HEAD);
     for row in POSTED {
+        let group = group_version(row.group, row.version);
+        put_small(&mut page, &group, row.plural, row.kind, row.scope);
+    }
+    page.push_str(MEASURED_HEAD);
+    for row in MEASURED {
         let group = group_version(row.group, row.version);
         put_small(&mut page, &group, row.plural, row.kind, row.scope);
     }

@@ -23,8 +23,8 @@ use super::{node, node_events, register};
 use crate::runtime::Runtime;
 
 /// How often the status is written if nothing changes: upstream's default.
-const REPORT_INTERVAL: Duration = Duration::from_mins(5);
-const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const REPORT_INTERVAL: Duration = Duration::from_mins(5);
+pub(crate) const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// While the node is not ready.
 const UNREADY_HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 const RETRY_DELAY: Duration = Duration::from_secs(2);

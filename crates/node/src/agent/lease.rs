@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use super::machine::Machine;
 
 /// Upstream's defaults.
-const LEASE_SECONDS: u32 = 40;
+pub(crate) const LEASE_SECONDS: u32 = 40;
 const LEASE_DURATION: Duration = Duration::from_secs(40);
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// How long the agent may write after its last renewal was sent. The rest of the duration is for writes in flight.

@@ -21,6 +21,14 @@ mod serving;
 pub mod settings;
 pub mod start;
 
+/// How often the agent writes, for `/configz`.
+pub(crate) mod intervals {
+    pub(crate) use super::heartbeat::{
+        HEALTH_CHECK_INTERVAL as STATUS_CHECK, REPORT_INTERVAL as STATUS_REPORT,
+    };
+    pub(crate) use super::lease::LEASE_SECONDS;
+}
+
 pub use health::AgentHealth;
 pub use machine::Machine;
 pub use runtime_record::RuntimeRecord;

@@ -21,9 +21,9 @@ use super::response::HttpError;
 use super::route::RequiredAccess;
 
 /// How long positive decisions are cached.
-const POSITIVE_TTL: Duration = Duration::from_mins(1);
+pub(super) const POSITIVE_TTL: Duration = Duration::from_mins(1);
 /// How long negative decisions are cached: short, so that a newly granted right takes effect soon.
-const NEGATIVE_TTL: Duration = Duration::from_secs(10);
+pub(super) const NEGATIVE_TTL: Duration = Duration::from_secs(10);
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,6 @@
 //! Handlers of authorised requests.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::Request;
@@ -11,14 +12,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::configz;
 use super::container_logs::{self, Log, Options};
 use super::node_endpoints;
 use super::response::{self, HttpError, HttpResponse};
 use super::route::{Container, Query, Route};
 use super::server::ServerContext;
 use super::stream::{self, PortForwarder, StreamUse, Upgrade};
+use super::usage::{self, Contents, Meter};
 use crate::pods::CachedPod;
-use crate::runtime::{Attachment, ExecRequest};
+use crate::runtime::{Attachment, Error, ExecRequest};
 
 /// Chunks of a log that wait to be sent. A full channel makes the log reader wait.
 const LOG_CHUNKS: usize = 4;
@@ -26,6 +29,7 @@ const LOG_CHUNKS: usize = 4;
 /// See the [module](self).
 pub(super) struct Handlers {
     context: ServerContext,
+    meter: Meter,
     /// Streams outlive the request that opened them.
     streams: TaskTracker,
     stop: CancellationToken,
@@ -35,6 +39,7 @@ impl Handlers {
     pub(super) fn new(context: ServerContext, stop: CancellationToken) -> Self {
         Self {
             context,
+            meter: Meter::default(),
             streams: TaskTracker::new(),
             stop,
         }
@@ -54,7 +59,10 @@ impl Handlers {
                 &self.context.pod_cache,
             ))),
             Route::Metrics => Ok(response::text(node_endpoints::metrics(&self.context))),
-            Route::Summary => node_endpoints::summary(&self.context).await,
+            Route::Summary => self.summary(&query).await,
+            Route::ResourceMetrics => Ok(self.resource_metrics().await),
+            Route::CadvisorMetrics => self.cadvisor_metrics().await,
+            Route::Configz => Ok(response::json(&configz::document(&self.context.settings))),
             Route::Logs(container) => self.logs(&container, &query).await,
             Route::Exec(container) => {
                 let command = query.all("command").map(str::to_owned).collect();
@@ -68,6 +76,50 @@ impl Handlers {
             } => self.port_forward(&namespace, &pod, &uid, request),
         };
         response.unwrap_or_else(HttpResponse::from)
+    }
+
+    /// Usage of the machine, its pods and their containers; with `only_cpu_and_memory` without their disks.
+    async fn summary(&self, query: &Query) -> Result<HttpResponse, HttpError> {
+        let runtime = &*self.context.runtime;
+        let internal = |error: Error| HttpError::internal(error.to_string());
+        let compared = self.meter.compared(runtime).await.map_err(internal)?;
+        let mut disks = HashMap::new();
+        if !query.is_set(&["only_cpu_and_memory"]) {
+            let measured = runtime.usage(true).await.map_err(internal)?;
+            disks.extend(
+                measured
+                    .into_iter()
+                    .filter_map(|one| Some((one.id, one.disk?))),
+            );
+        }
+        let summary = usage::summary(&Contents {
+            node: &self.context.settings.node_name,
+            pods: self.context.pod_cache.all(),
+            compared: &compared,
+            disks,
+        });
+        Ok(response::json(&summary))
+    }
+
+    /// A failure is a metric, too.
+    async fn resource_metrics(&self) -> HttpResponse {
+        let sample = self.meter.latest(&*self.context.runtime).await;
+        let sample = sample.inspect_err(|error| {
+            tracing::warn!("cannot read the usage of containers: {error}");
+        });
+        let pods = self.context.pod_cache.all();
+        response::text(usage::resource_page(sample.ok().as_deref(), &pods))
+    }
+
+    async fn cadvisor_metrics(&self) -> Result<HttpResponse, HttpError> {
+        let sample = self.meter.latest(&*self.context.runtime).await;
+        let sample = sample.map_err(|error| HttpError::internal(error.to_string()))?;
+        let pods = self.context.pod_cache.all();
+        let data = self.context.settings.paths.data.clone();
+        let page = move || usage::cadvisor_page(&sample, &pods, &data);
+        let page = tokio::task::spawn_blocking(page).await;
+        let page = page.map_err(|error| HttpError::internal(error.to_string()))?;
+        Ok(response::text(page))
     }
 
     fn pod(&self, namespace: &str, name: &str, uid: &str) -> Option<Arc<CachedPod>> {

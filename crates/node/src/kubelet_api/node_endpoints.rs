@@ -1,7 +1,6 @@
-//! Endpoints about the node as a whole: `/healthz`, `/pods`, `/metrics` and `/stats/summary`.
+//! Endpoints about the node as a whole: `/healthz`, `/pods` and `/metrics`.
 
 use http::StatusCode;
-use jiff::Timestamp;
 use kennel_client::metrics::{Observed, Page};
 use kennel_core::health::{self, Endpoint, Question};
 use kennel_core::pod::State;
@@ -126,29 +125,4 @@ fn state(state: &State) -> &'static str {
 
 fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// CPU and memory usage of containers.
-pub(super) async fn summary(context: &ServerContext) -> Result<HttpResponse, HttpError> {
-    let usage = context.runtime.usage().await;
-    let usage = usage.map_err(|error| HttpError::internal(error.to_string()))?;
-    let now = Timestamp::now().to_string();
-    let pods = context.pod_cache.all().into_iter().map(|cached| {
-        let id = &cached.pod.id;
-        let own = usage.iter().filter(|usage| usage.pod == id.uid);
-        let containers = own.map(|usage| {
-            json!({
-                "name": usage.container,
-                "cpu": {"time": now, "usageCoreNanoSeconds": usage.cpu},
-                "memory": {"time": now, "workingSetBytes": usage.memory},
-                "rootfs": {"time": now, "usedBytes": usage.disk},
-            })
-        });
-        let containers: Vec<Value> = containers.collect();
-        let pod = json!({"name": id.name, "namespace": id.namespace, "uid": id.uid});
-        json!({"podRef": pod, "containers": containers})
-    });
-    let pods: Vec<Value> = pods.collect();
-    let node = json!({"nodeName": context.settings.node_name});
-    Ok(response::json(&json!({"node": node, "pods": pods})))
 }

@@ -10,8 +10,14 @@ pub(super) enum Route {
     Healthz(String),
     Pods,
     Metrics,
-    /// Usage of containers.
+    /// Usage of the machine and its containers.
     Summary,
+    /// The same as metrics.
+    ResourceMetrics,
+    /// The same in cAdvisor's names, and more of it.
+    CadvisorMetrics,
+    /// The settings of the agent.
+    Configz,
     Logs(Container),
     Exec(Container),
     Attach(Container),
@@ -48,7 +54,10 @@ impl Route {
             ["healthz", check @ ..] if check.len() < 2 => Self::Healthz(check.concat()),
             ["pods"] => Self::Pods,
             ["metrics"] => Self::Metrics,
+            ["metrics", "resource"] => Self::ResourceMetrics,
+            ["metrics", "cadvisor"] => Self::CadvisorMetrics,
             ["stats", "summary"] => Self::Summary,
+            ["configz"] => Self::Configz,
             ["containerLogs", rest @ ..] => Self::Logs(Container::parse(rest)?),
             ["exec", rest @ ..] => Self::Exec(Container::parse(rest)?),
             ["attach", rest @ ..] => Self::Attach(Container::parse(rest)?),
@@ -66,7 +75,8 @@ impl Route {
         let subresources: &[&str] = match self {
             Self::Healthz(_) => return None,
             Self::Pods => &["pods", "proxy"],
-            Self::Metrics => &["metrics"],
+            Self::Metrics | Self::ResourceMetrics | Self::CadvisorMetrics => &["metrics"],
+            Self::Configz => &["configz", "proxy"],
             Self::Summary => &["stats"],
             _ => &["proxy"],
         };
@@ -176,6 +186,7 @@ mod tests {
             "/",
             "/exec/ns/p",
             "/exec/a/b/c/d/e",
+            "/metrics/probes",
             "/run/ns/p/c",
             "/portForward/ns",
         ] {
@@ -197,7 +208,11 @@ mod tests {
         check("/exec/ns/p/c", Method::GET, Verb::Create, &["proxy"]);
         check("/portForward/ns/p", Method::GET, Verb::Create, &["proxy"]);
         check("/containerLogs/ns/p/c", Method::GET, Verb::Get, &["proxy"]);
-        check("/metrics", Method::GET, Verb::Get, &["metrics"]);
+        for path in ["/metrics", "/metrics/resource", "/metrics/cadvisor"] {
+            check(path, Method::GET, Verb::Get, &["metrics"]);
+        }
+        check("/stats/summary", Method::GET, Verb::Get, &["stats"]);
+        check("/configz", Method::GET, Verb::Get, &["configz", "proxy"]);
         check("/pods", Method::GET, Verb::Get, &["pods", "proxy"]);
         assert_eq!(
             Route::Healthz(String::new()).required_access(&Method::GET),

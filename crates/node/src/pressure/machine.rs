@@ -59,7 +59,7 @@ impl Meter for Machine {
     }
 
     async fn usage(&self, pods: &[Arc<CachedPod>], disks: bool) -> BTreeMap<String, Used> {
-        let usage = match self.runtime.usage().await {
+        let usage = match self.runtime.usage(disks).await {
             Ok(usage) => usage,
             Err(error) => {
                 tracing::warn!("cannot read the usage of containers: {error}");
@@ -133,7 +133,7 @@ fn used(pod: &Pod, usage: &[Usage], disks: Option<&Paths>) -> Option<Used> {
         used.containers.push(ContainerUsage {
             name: usage.container.clone(),
             memory: usage.memory,
-            layer: usage.disk,
+            layer: usage.disk.unwrap_or(0),
             logs: logs.bytes,
         });
     }
@@ -241,8 +241,8 @@ mod tests {
             pod: "u".to_owned(),
             container: "c".to_owned(),
             memory: 5,
-            cpu: 0,
-            disk: 7,
+            disk: Some(7),
+            ..Usage::default()
         }];
         let found = used(&pod, &usage, Some(&paths)).unwrap();
         assert!(found.volumes["v"] >= 1 << 20 && found.volumes.len() == 1);

@@ -44,7 +44,7 @@ pub mod thresholds {
 
 const MEASURE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long pressure is reported after it has passed, as upstream's kubelet does by default.
-const PRESSURE_TRANSITION_PERIOD: Duration = Duration::from_mins(5);
+pub(crate) const PRESSURE_TRANSITION_PERIOD: Duration = Duration::from_mins(5);
 /// The grace period of pods that a hard threshold or a limit evicts.
 const HARD_EVICTION_GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// How long to wait for an evicted pod to end before another one is evicted.

@@ -87,7 +87,7 @@ impl Runtime for FakeRuntime {
     async fn reopen_log(&self, _: &str) -> Answer<()> {
         unreachable!()
     }
-    async fn usage(&self) -> Answer<Vec<Usage>> {
+    async fn usage(&self, _: bool) -> Answer<Vec<Usage>> {
         unreachable!()
     }
     async fn remove_unused_images(&self) -> Answer<u64> {

@@ -182,8 +182,8 @@ impl Runtime for InstrumentedRuntime {
             .await
     }
 
-    async fn usage(&self) -> Result<Vec<Usage>> {
-        self.runtime.usage().await
+    async fn usage(&self, disks: bool) -> Result<Vec<Usage>> {
+        self.runtime.usage(disks).await
     }
 
     async fn remove_unused_images(&self) -> Result<u64> {

@@ -118,12 +118,16 @@ pub struct Usage {
     /// Uid of the pod.
     pub pod: String,
     pub container: String,
+    /// The runtime's id of the container.
+    pub id: String,
+    /// Its cgroup, below the mount points; empty if unknown.
+    pub cgroup: String,
     /// The working set, in bytes.
     pub memory: u64,
     /// CPU time since its start, in nanoseconds.
     pub cpu: u64,
-    /// Size of its writable layer, in bytes.
-    pub disk: u64,
+    /// Size of its writable layer, in bytes. `None` if it was not measured.
+    pub disk: Option<u64>,
 }
 
 /// See the [module](self). Ids of sandboxes and containers are the runtime's own.
@@ -194,8 +198,8 @@ pub trait Runtime: Send + Sync + 'static {
     /// Reopens the log of a container after a rename.
     async fn reopen_log(&self, id: &str) -> Result<()>;
 
-    /// Usage of all containers that can be measured.
-    async fn usage(&self) -> Result<Vec<Usage>>;
+    /// Usage of all containers that can be measured. Measures writable layers only with `disks` where that takes long.
+    async fn usage(&self, disks: bool) -> Result<Vec<Usage>>;
 
     /// Removes images that no container uses. Returns the number of freed bytes.
     async fn remove_unused_images(&self) -> Result<u64>;

@@ -223,13 +223,16 @@ async fn exec_logs_and_usage() {
             .ok_or("nothing in the new file")
     });
 
-    let usage = fixture.cri.usage().await.unwrap();
+    let usage = fixture.cri.usage(false).await.unwrap();
     assert_eq!(usage.len(), 1);
     assert_eq!(
         (usage[0].pod.as_str(), usage[0].container.as_str()),
         ("uid-of-web", "app")
     );
     assert!(usage[0].memory > 0 && usage[0].cpu > 0, "{usage:?}");
+    assert_eq!(usage[0].id, id);
+    let group = kennel_shim::cgroup::Cgroups::find().group(&usage[0].cgroup);
+    assert!(group.stats().memory_usage > Some(0), "{usage:?}");
     let directory = fixture.cri.image_dir().unwrap();
     assert!(
         directory.starts_with(fixture.containerd.directory()),

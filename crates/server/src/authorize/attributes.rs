@@ -122,6 +122,14 @@ fn resource(route: &Route) -> Option<ResourceAttributes<'_>> {
             name: vacant.name.as_deref().unwrap_or_default(),
             ..ResourceAttributes::default()
         },
+        Route::Measured(place) => ResourceAttributes {
+            group: place.row.group,
+            version: place.row.version,
+            resource: place.row.plural,
+            namespace: place.namespace.as_deref().unwrap_or_default(),
+            name: place.name.as_deref().unwrap_or_default(),
+            ..ResourceAttributes::default()
+        },
         Route::Posted(row, namespace) => ResourceAttributes {
             group: row.group,
             version: row.version,

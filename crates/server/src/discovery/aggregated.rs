@@ -134,7 +134,8 @@ mod tests {
             .flat_map(|a| a["items"].as_array().expect("items"))
         {
             let group = item["metadata"]["name"].as_str().unwrap_or_default();
-            let legacy = super::super::api_resources(group, "v1").expect("served");
+            let version = item["versions"][0]["version"].as_str().expect("a version");
+            let legacy = super::super::api_resources(group, version).expect("served");
             let legacy = legacy["resources"].as_array().expect("resources");
             let legacy: Vec<&str> = legacy.iter().filter_map(|r| r["name"].as_str()).collect();
             assert_eq!(names(&item["versions"][0]), legacy, "{group}");

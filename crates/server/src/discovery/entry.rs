@@ -1,8 +1,9 @@
-//! The resources that discovery lists: the rows of the registry, and the resources that serve POST alone.
+//! The resources that discovery lists: the rows of the registry, the resources that serve POST alone, and those that are
+//! measured.
 
 use kennel_types::Verb;
 
-use crate::registry::{self, POSTED, RESOURCES, Scope, Subresource};
+use crate::registry::{self, MEASURED, Measured, POSTED, RESOURCES, Scope, Subresource};
 
 /// One listed resource.
 pub(crate) struct Entry {
@@ -51,7 +52,19 @@ pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
         categories: &[],
         subresources: Vec::new(),
     });
-    let mut entries: Vec<Entry> = stored.chain(posted).collect();
+    let measured = MEASURED
+        .iter()
+        .filter(|r| (r.group, r.version) == (group, version));
+    let measured = measured.map(|row| Entry {
+        plural: row.plural,
+        kind: row.kind,
+        scope: row.scope,
+        verbs: Measured::VERBS,
+        short_names: &[],
+        categories: &[],
+        subresources: Vec::new(),
+    });
+    let mut entries: Vec<Entry> = stored.chain(posted).chain(measured).collect();
     entries.sort_by_key(|entry| entry.plural);
     entries
 }

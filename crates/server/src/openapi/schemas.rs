@@ -18,10 +18,13 @@ const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 
 /// Upstream's name of a type of the table: `apps.v1.DaemonSet` is `io.k8s.api.apps.v1.DaemonSet`.
 pub(super) fn definition_name(schema: &str) -> String {
-    match schema.strip_prefix("meta.v1.") {
-        Some(name) => format!("{META}.{name}"),
-        None => format!("io.k8s.api.{schema}"),
+    if let Some(name) = schema.strip_prefix("meta.v1.") {
+        return format!("{META}.{name}");
     }
+    if schema.starts_with("metrics.") {
+        return format!("io.k8s.metrics.pkg.apis.{schema}");
+    }
+    format!("io.k8s.api.{schema}")
 }
 
 /// Every definition that some paths need, by name. Omits kinds that are not in the table.

@@ -17,7 +17,7 @@ use crate::projection::Projection;
 use crate::table::Column;
 use crate::table::printers::Printer;
 
-pub use rows::{EMPTY, POSTED, RESOURCES};
+pub use rows::{EMPTY, MEASURED, POSTED, RESOURCES};
 pub(crate) use unserved::instead;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,6 +259,37 @@ impl Posted {
     }
 }
 
+/// A resource whose objects the server computes for each request, from what the agents of nodes measure. They have the
+/// names, namespaces and labels of stored objects.
+#[derive(Debug)]
+pub struct Measured {
+    pub group: &'static str,
+    pub version: &'static str,
+    pub plural: &'static str,
+    pub kind: &'static str,
+    pub scope: Scope,
+    /// The type in the schema table that describes its objects.
+    pub schema: &'static str,
+    pub subject: MeasuredSubject,
+}
+
+/// The objects of the core group whose usage is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeasuredSubject {
+    Nodes,
+    Pods,
+}
+
+impl Measured {
+    /// The verbs that it serves.
+    pub const VERBS: &'static [Verb<'static>] = &[Verb::Get, Verb::List];
+
+    /// `apiVersion` as bodies have it.
+    pub fn api_version(&self) -> String {
+        api_version(self.group, self.version)
+    }
+}
+
 /// A name with its group, if that is not the core group: `pods` or `daemonsets.apps`.
 pub fn qualified(name: &str, group: &str) -> String {
     if group.is_empty() {
@@ -286,6 +317,13 @@ pub(crate) fn package(group: &str) -> &str {
 /// The row of a resource that serves POST alone, by group, version and plural.
 pub fn find_posted(group: &str, version: &str, plural: &str) -> Option<&'static Posted> {
     POSTED
+        .iter()
+        .find(|r| r.plural == plural && r.group == group && r.version == version)
+}
+
+/// The row of a measured resource, by group, version and plural.
+pub fn find_measured(group: &str, version: &str, plural: &str) -> Option<&'static Measured> {
+    MEASURED
         .iter()
         .find(|r| r.plural == plural && r.group == group && r.version == version)
 }
@@ -329,7 +367,9 @@ pub fn stored_row(row: &'static Resource) -> &'static Resource {
 pub fn group_versions() -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let stored = RESOURCES.iter().map(|row| (row.group, row.version));
-    for served in stored.chain(POSTED.iter().map(|row| (row.group, row.version))) {
+    let posted = POSTED.iter().map(|row| (row.group, row.version));
+    let measured = MEASURED.iter().map(|row| (row.group, row.version));
+    for served in stored.chain(posted).chain(measured) {
         if !found.contains(&served) {
             found.push(served);
         }

@@ -3,8 +3,8 @@
 use kennel_types::Verb;
 
 use super::{
-    Connect, Conversion, EmptyCollection, Handler, NameRule, Part, PostHandler, Posted, Resource,
-    Scope, Subject, Subresource,
+    Connect, Conversion, EmptyCollection, Handler, Measured, MeasuredSubject, NameRule, Part,
+    PostHandler, Posted, Resource, Scope, Subject, Subresource,
 };
 use crate::admit::{self, node_restriction};
 use crate::kinds;
@@ -759,5 +759,27 @@ pub static POSTED: &[Posted] = &[
         schema: "authorization.v1.SubjectAccessReview",
         handler: PostHandler::AccessReview(Subject::Any),
         ..POSTED_DEFAULTS
+    },
+];
+
+/// Every resource that is measured: the API of metrics-server.
+pub static MEASURED: &[Measured] = &[
+    Measured {
+        group: "metrics.k8s.io",
+        version: "v1beta1",
+        plural: "nodes",
+        kind: "NodeMetrics",
+        scope: Scope::Cluster,
+        schema: "metrics.v1beta1.NodeMetrics",
+        subject: MeasuredSubject::Nodes,
+    },
+    Measured {
+        group: "metrics.k8s.io",
+        version: "v1beta1",
+        plural: "pods",
+        kind: "PodMetrics",
+        scope: Scope::Namespaced,
+        schema: "metrics.v1beta1.PodMetrics",
+        subject: MeasuredSubject::Pods,
     },
 ];

@@ -5,7 +5,7 @@ use kennel_core::health::Endpoint;
 use kennel_types::Verb;
 use percent_encoding::percent_decode_str;
 
-use crate::registry::{self, Connect, EmptyCollection, Handler, Posted, Resource, Scope};
+use crate::registry::{self, Connect, EmptyCollection, Handler, Measured, Posted, Resource, Scope};
 
 /// What a path names.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub enum Route {
     Objects(Place),
     /// A collection that is always empty, or (with a name) an object that is never there.
     Empty(Vacant),
+    /// Objects of a measured resource.
+    Measured(MeasuredPlace),
     /// A resource that serves POST alone, and the namespace in the path.
     Posted(&'static Posted, Option<String>),
     /// Objects of a resource that is not served, as far as the form of the path tells. Authorisation comes
@@ -77,6 +79,7 @@ impl Route {
         let named = match self {
             Self::Objects(place) => place.name.is_some(),
             Self::Empty(vacant) => vacant.name.is_some(),
+            Self::Measured(place) => place.name.is_some(),
             Self::Unserved(unserved) => !unserved.name.is_empty(),
             Self::Posted(..) => false,
             _ => true,
@@ -130,6 +133,16 @@ pub(crate) fn is_sensitive(path: &str) -> bool {
 #[derive(Debug, Clone)]
 pub struct Vacant {
     pub collection: &'static EmptyCollection,
+    /// The namespace, if the path names one.
+    pub namespace: Option<String>,
+    /// The object's name, if the path names one.
+    pub name: Option<String>,
+}
+
+/// An object or a collection of a measured resource.
+#[derive(Debug, Clone)]
+pub struct MeasuredPlace {
+    pub row: &'static Measured,
     /// The namespace, if the path names one.
     pub namespace: Option<String>,
     /// The object's name, if the path names one.
@@ -298,6 +311,19 @@ fn place(
         let namespace = namespace.map(str::to_owned);
         return (more.is_empty() && in_its_scope).then_some(Route::Posted(row, namespace));
     }
+    if let Some(row) = registry::find_measured(group, version, plural) {
+        let is_namespaced = row.scope == Scope::Namespaced;
+        let is_elsewhere =
+            namespace.is_some() != is_namespaced && (namespace.is_some() || name.is_some());
+        if is_elsewhere || more.len() > 1 {
+            return None;
+        }
+        return Some(Route::Measured(MeasuredPlace {
+            row,
+            namespace: namespace.map(str::to_owned),
+            name,
+        }));
+    }
     let collection = registry::find_empty(group, version, plural)?;
     let vacant = Vacant {
         collection,
@@ -331,6 +357,12 @@ mod tests {
                 u.group, u.version, u.namespace, u.resource, u.name, u.subresource
             ),
             Some(Route::Posted(row, namespace)) => format!("posted {} {namespace:?}", row.plural),
+            Some(Route::Measured(place)) => format!(
+                "measured {} ns={} name={}",
+                place.row.plural,
+                place.namespace.as_deref().unwrap_or("-"),
+                place.name.as_deref().unwrap_or("-"),
+            ),
             other => format!("{other:?}"),
         };
         assert_eq!(shown, expected, "{path}");
@@ -391,6 +423,30 @@ mod tests {
         check(
             "/api/v1/namespaces/a/bindings",
             "posted bindings Some(\"a\")",
+        );
+    }
+
+    #[test]
+    fn measured_resources_are_collections_and_objects() {
+        let root = "/apis/metrics.k8s.io/v1beta1";
+        check(&format!("{root}/nodes"), "measured nodes ns=- name=-");
+        check(&format!("{root}/nodes/n"), "measured nodes ns=- name=n");
+        check(&format!("{root}/pods"), "measured pods ns=- name=-");
+        let pods = format!("{root}/namespaces/a/pods");
+        check(&pods, "measured pods ns=a name=-");
+        check(&format!("{pods}/p"), "measured pods ns=a name=p");
+        let unserved = "unserved metrics.k8s.io/v1beta1";
+        check(
+            &format!("{root}/pods/p"),
+            &format!("{unserved} ns= pods/p/"),
+        );
+        check(
+            &format!("{pods}/p/log"),
+            &format!("{unserved} ns=a pods/p/log"),
+        );
+        check(
+            &format!("{root}/namespaces/a/nodes"),
+            &format!("{unserved} ns=a nodes//"),
         );
     }
 

@@ -2164,6 +2164,29 @@ META_V1_TIME = ty("meta.v1.Time", &[
     f("seconds", 1, Kind::Int64),
 ]);
 
+METRICS_V1BETA1_CONTAINER_METRICS = ty("metrics.v1beta1.ContainerMetrics", &[
+    f("name", 1, Kind::String).required(),
+    f("usage", 2, Kind::Quantity).map().required(),
+]);
+
+METRICS_V1BETA1_NODE_METRICS = ty("metrics.v1beta1.NodeMetrics", &[
+    f("apiVersion", 0, Kind::String),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("timestamp", 2, Kind::Time).required(),
+    f("usage", 4, Kind::Quantity).map().required(),
+    f("window", 3, Kind::String).required().go("v1.Duration"),
+]).kind();
+
+METRICS_V1BETA1_POD_METRICS = ty("metrics.v1beta1.PodMetrics", &[
+    f("apiVersion", 0, Kind::String),
+    f("containers", 4, Kind::Object(&METRICS_V1BETA1_CONTAINER_METRICS)).list().required().list_type(ListType::Atomic, &[]),
+    f("kind", 0, Kind::String),
+    f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
+    f("timestamp", 2, Kind::Time).required(),
+    f("window", 3, Kind::String).required().go("v1.Duration"),
+]).kind();
+
 NETWORKING_V1_IPADDRESS = ty("networking.v1.IPAddress", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
@@ -2486,6 +2509,7 @@ pub(super) static MAP_NAMES: &[&str] = &[
     "podFixed",
     "requests",
     "stringData",
+    "usage",
     "used",
     "userAnnotations",
     "volumeAttributes",

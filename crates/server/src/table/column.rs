@@ -56,6 +56,26 @@ pub(super) const fn wide(name: &'static str, description: &'static str) -> Colum
     }
 }
 
+/// What nodes and pods use, as metrics-server prints it.
+pub(super) const USAGE: &[Column; 4] = &[
+    Column {
+        description: "Name of the resource",
+        ..NAME
+    },
+    Column {
+        format: "quantity",
+        ..text("cpu", "")
+    },
+    Column {
+        format: "quantity",
+        ..text("memory", "")
+    },
+    Column {
+        format: "duration",
+        ..text("Window", "")
+    },
+];
+
 /// Shown only with `-o wide`.
 pub(super) const fn widened(column: Column) -> Column {
     Column {

@@ -32,7 +32,7 @@ pub use duration::human_duration;
 pub use metadata::{
     KIND, LIST_KIND, partial_metadata, partial_metadata_list, put_partial_metadata,
 };
-pub use render::{Header, IncludeObject, render, render_empty, render_event};
+pub use render::{Header, IncludeObject, render, render_empty, render_event, render_usage};
 
 /// The columns of a resource, normal and wide.
 pub fn columns(row: &Resource) -> &'static [Column] {

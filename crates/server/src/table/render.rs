@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::column::Column;
+use super::column::{Column, USAGE};
 use super::{columns, metadata};
 use crate::registry::{EmptyCollection, Resource};
 
@@ -73,6 +73,26 @@ pub fn render_event<'a>(
             out.extend_from_slice(b",\"conditions\":");
             write(&mut out, &conditions);
         }
+        out.extend_from_slice(b",\"object\":");
+        write_object(&mut out, version, object, include);
+        out.push(b'}');
+    }
+    close(out)
+}
+
+/// The Table of what nodes or pods use: the cells and the object of each row.
+pub fn render_usage(
+    version: &str,
+    rows: &[([Value; USAGE.len()], Value)],
+    include: IncludeObject,
+) -> Vec<u8> {
+    let mut out = open(version, &serde_json::json!({}), Some(USAGE));
+    for (index, (cells, object)) in rows.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"cells\":");
+        write(&mut out, cells);
         out.extend_from_slice(b",\"object\":");
         write_object(&mut out, version, object, include);
         out.push(b'}');

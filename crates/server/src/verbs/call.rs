@@ -58,13 +58,18 @@ impl Call {
         value.split(';').next().unwrap_or_default().trim()
     }
 
-    /// The presenter for objects of a resource in the form this client accepts.
-    pub fn presenter(&self, row: &'static Resource) -> Result<Presenter> {
+    /// What the rows of a table contain besides their cells.
+    pub fn include_object(&self) -> Result<IncludeObject> {
         let asked = self.query.get("includeObject");
-        let include = IncludeObject::parse(asked).ok_or_else(|| {
+        IncludeObject::parse(asked).ok_or_else(|| {
             let asked = asked.unwrap_or_default();
             ApiError::bad_request(format!("unrecognized includeObject value: \"{asked}\""))
-        })?;
+        })
+    }
+
+    /// The presenter for objects of a resource in the form this client accepts.
+    pub fn presenter(&self, row: &'static Resource) -> Result<Presenter> {
+        let include = self.include_object()?;
         let managed_fields = match self.headers.get(MANAGED_FIELDS_HEADER) {
             Some(value) if value == OMIT_MANAGED_FIELDS => ManagedFields::Omitted,
             _ => ManagedFields::Shown,

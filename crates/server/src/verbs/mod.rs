@@ -17,6 +17,7 @@ mod create;
 mod decode;
 mod delete;
 mod managed_fields;
+mod measured;
 mod meta;
 mod options;
 mod patch;
@@ -28,6 +29,7 @@ mod update;
 mod watching;
 
 pub use call::Call;
+pub(crate) use measured::serve as measured;
 
 use kennel_types::Verb;
 
@@ -200,7 +202,11 @@ pub fn empty(
 
 /// Refuses a name that is not one segment of a path.
 fn check_name(place: &Place) -> Result<()> {
-    let name = place.name.as_deref().unwrap_or_default();
+    check_segment(place.name.as_deref().unwrap_or_default())
+}
+
+/// An empty name is that of a collection.
+fn check_segment(name: &str) -> Result<()> {
     let mistakes = names::path_segment_name(name);
     if mistakes.is_empty() {
         return Ok(());

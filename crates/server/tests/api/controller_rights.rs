@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::{Method, Request};
-use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Scope};
+use kennel_server::registry::{EMPTY, MEASURED, POSTED, RESOURCES, Scope};
 use kennel_server::request::User;
 use kennel_types::Verb;
 use serde_json::json;
@@ -174,6 +174,16 @@ fn attempts() -> Vec<Attempt> {
                 });
             }
         }
+    }
+    for row in MEASURED {
+        let path = collection(row.group, row.version, row.plural, row.scope);
+        let resource = dotted(row.plural, row.group);
+        all.push(Attempt {
+            verb: "list",
+            resource,
+            method: "GET",
+            path,
+        });
     }
     for row in POSTED {
         let path = collection(row.group, row.version, row.plural, row.scope);

@@ -86,7 +86,7 @@ pub(super) fn field(file: &Path, name: &str) -> Option<u64> {
     lines.find(|(word, _)| *word == name)?.1.trim().parse().ok()
 }
 
-fn number(file: &Path) -> Option<u64> {
+pub(super) fn number(file: &Path) -> Option<u64> {
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 

@@ -3,11 +3,14 @@
 //! A group is a path in every hierarchy that we use. Its limits are written before a process joins it.
 
 mod files;
+mod stats;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+pub use self::stats::Stats;
 
 /// The parent of all our groups. Others, such as a kubelet's `/kubepods`, are left alone, also when they are empty.
 pub const ROOT: &str = "kennel";
@@ -307,6 +310,13 @@ impl Group {
             }
         }
         known.then_some(usage)
+    }
+
+    pub fn stats(&self) -> Stats {
+        let all = self
+            .dirs()
+            .map(|(hierarchy, dir)| Stats::read(&hierarchy.kind, &dir));
+        all.fold(Stats::default(), Stats::or)
     }
 }
 

@@ -72,6 +72,7 @@ sessions!(
     secrets,
     server_side_apply,
     services,
+    top,
 );
 
 #[test]

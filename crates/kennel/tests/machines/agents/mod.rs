@@ -13,3 +13,4 @@ mod pulls;
 mod rotation;
 mod runtime_outage;
 mod static_pods;
+mod usage;

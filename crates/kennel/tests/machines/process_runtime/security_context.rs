@@ -151,17 +151,20 @@ async fn what_containers_use_is_measured() {
         processes(&format!("sleep {nap}")).len() == 2
     })
     .await;
-    let usage = fixture.runtime.usage().await.unwrap();
+    let usage = fixture.runtime.usage(true).await.unwrap();
     let own = usage
         .iter()
         .find(|usage| usage.container == app.name)
         .unwrap();
     assert_eq!(own.pod, fixture.pod.pod.uid);
     assert!(
-        own.memory > 100_000 && own.cpu > 1_000_000 && own.disk >= 5_000_000,
+        own.memory > 100_000 && own.cpu > 1_000_000 && own.disk >= Some(5_000_000),
         "{own:?}"
     );
     let group = format!("kennel/kennel-test/pod{}/{id}", fixture.pod.pod.uid);
+    assert_eq!((&own.id, &own.cgroup), (&id, &group));
+    let small = fixture.runtime.usage(false).await.unwrap();
+    assert!(small.iter().all(|one| one.disk.is_none()), "{small:?}");
     let made = |group: &str| {
         let tops = std::fs::read_dir("/sys/fs/cgroup")
             .unwrap()

@@ -23,4 +23,5 @@ pub use self::rotate::rotate;
 pub(super) use self::files::log_path;
 pub(super) use self::follow::Log;
 pub(super) use self::options::Options;
+pub(super) use self::rotate::{FILES_MAX, LOG_BYTES_MAX};
 pub(super) use self::select::select_run;

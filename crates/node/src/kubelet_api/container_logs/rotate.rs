@@ -16,9 +16,9 @@ use crate::pods::PodCache;
 use crate::runtime::Runtime;
 
 /// A log of this size is rotated.
-const LOG_BYTES_MAX: u64 = 10 << 20;
+pub(in crate::kubelet_api) const LOG_BYTES_MAX: u64 = 10 << 20;
 /// Files per run, including the current one.
-const FILES_MAX: usize = 5;
+pub(in crate::kubelet_api) const FILES_MAX: usize = 5;
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Rotates the logs of all running containers until `stop` is cancelled.

@@ -52,7 +52,13 @@ async fn requests_are_authenticated_and_authorised() {
     check(None, "/metrics", 401, "Unauthorized").await;
     check(None, "/nonsense", 401, "Unauthorized").await;
     let words = "Forbidden (user=guest, verb=get, resource=nodes, subresource(s)=[metrics])";
-    check(Some("guest"), "/metrics", 403, words).await;
+    for path in ["/metrics", "/metrics/resource", "/metrics/cadvisor"] {
+        check(Some("guest"), path, 403, words).await;
+    }
+    let words = "Forbidden (user=guest, verb=get, resource=nodes, subresource(s)=[stats])";
+    check(Some("guest"), "/stats/summary", 403, words).await;
+    let words = "Forbidden (user=guest, verb=get, resource=nodes, subresource(s)=[configz proxy])";
+    check(Some("guest"), "/configz", 403, words).await;
     let words = "Forbidden (user=guest, verb=create, resource=nodes, subresource(s)=[proxy])";
     check(Some("guest"), "/exec/ns/p/c?command=x&output=1", 403, words).await;
     check(Some("boss"), "/nonsense", 404, "404 page not found").await;
@@ -89,8 +95,34 @@ async fn node_endpoints_show_pods_metrics_and_usage() {
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
+}
+
+#[tokio::test]
+async fn usage_is_a_summary_and_metrics() {
+    let fixture = Fixture::start().await;
     let (_, summary) = fixture.get("/stats/summary").await;
-    assert!(summary.contains("\"workingSetBytes\":4096"), "{summary}");
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let container = &summary["pods"][0]["containers"][0];
+    assert_eq!(container["memory"]["workingSetBytes"], 4096);
+    assert_eq!(container["rootfs"]["usedBytes"], 512);
+    // One second of CPU time in a little more than one second.
+    let nano_cores = container["cpu"]["usageNanoCores"].as_u64().unwrap();
+    assert!((100_000_000..=1_000_000_000).contains(&nano_cores));
+    let (_, small) = fixture.get("/stats/summary?only_cpu_and_memory=true").await;
+    assert!(small.contains("usageNanoCores"), "{small}");
+    assert!(!small.contains("rootfs"), "{small}");
+    let of = "container=\"c\",pod=\"p\",namespace=\"ns\"";
+    let line = format!("container_memory_working_set_bytes{{{of}}} 4096");
+    let (_, metrics) = fixture.get("/metrics/resource").await;
+    assert!(metrics.contains(&line), "{metrics}");
+    assert!(metrics.contains("\nresource_scrape_error 0\n"), "{metrics}");
+    let (_, metrics) = fixture.get("/metrics/cadvisor").await;
+    let line = "container_memory_working_set_bytes{container=\"c\",id=\"\",image=\"i\",name=\"c1\"";
+    assert!(metrics.contains(line), "{metrics}");
+    assert!(metrics.contains("machine_memory_bytes{"), "{metrics}");
+    let (_, config) = fixture.get("/configz").await;
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    assert_eq!(config["kubeletconfig"]["kind"], "KubeletConfiguration");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub(in crate::kubelet_api) struct StubRuntime {
     pub(in crate::kubelet_api) reopened: Mutex<Vec<String>>,
     /// The error of every reopening, if set.
     pub(in crate::kubelet_api) reopen_error: Mutex<Option<String>>,
+    /// How often usage was measured.
+    pub(in crate::kubelet_api) measured: AtomicU64,
     /// Terminal sizes, one channel per session.
     pub(in crate::kubelet_api) sizes: Mutex<Vec<mpsc::Receiver<Size>>>,
 }
@@ -187,11 +190,15 @@ impl Runtime for StubRuntime {
         }
     }
 
-    async fn usage(&self) -> Result<Vec<Usage>> {
+    async fn usage(&self, disks: bool) -> Result<Vec<Usage>> {
         Ok(vec![Usage {
             pod: "u".to_owned(),
             container: "c".to_owned(),
+            id: "c1".to_owned(),
+            // A second for each measurement.
+            cpu: 1_000_000_000 * self.measured.fetch_add(1, Ordering::Relaxed),
             memory: 4096,
+            disk: disks.then_some(512),
             ..Usage::default()
         }])
     }

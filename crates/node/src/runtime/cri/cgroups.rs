@@ -31,6 +31,15 @@ pub(super) fn name(driver: Driver, group: &str) -> String {
     path
 }
 
+/// The cgroup that containerd creates for a container, by its pod's.
+pub(super) fn of_container(driver: Driver, group: &str, id: &str) -> String {
+    let pod = name(driver, group);
+    match driver {
+        Driver::Cgroupfs => format!("{pod}/{id}"),
+        Driver::Systemd => format!("{pod}/cri-containerd-{id}.scope"),
+    }
+}
+
 /// Removes the cgroup of a pod, if it is empty. systemd does so itself.
 pub(super) fn remove(group: &str) {
     for dir in directories(Path::new(ROOT), group) {
@@ -68,6 +77,14 @@ mod tests {
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0a_1b.slice"
         );
         assert_eq!(name(Driver::Systemd, ""), "");
+        assert_eq!(
+            of_container(Driver::Cgroupfs, "/kubepods/podu", "c1"),
+            "/kubepods/podu/c1"
+        );
+        assert_eq!(
+            of_container(Driver::Systemd, "/kubepods/podu", "c1"),
+            "/kubepods.slice/kubepods-podu.slice/cri-containerd-c1.scope"
+        );
     }
 
     #[test]

@@ -280,8 +280,9 @@ impl Runtime for Cri {
         self.connection.call(request).await.map(|_| ())
     }
 
-    async fn usage(&self) -> Result<Vec<Usage>> {
-        usage::usage(&self.connection).await
+    async fn usage(&self, _disks: bool) -> Result<Vec<Usage>> {
+        let driver = self.info().await?.cgroups;
+        usage::usage(&self.connection, driver).await
     }
 
     async fn remove_unused_images(&self) -> Result<u64> {

@@ -204,7 +204,7 @@ impl Runtime for FakeRuntime {
         Ok(())
     }
 
-    async fn usage(&self) -> Result<Vec<Usage>> {
+    async fn usage(&self, _disks: bool) -> Result<Vec<Usage>> {
         Ok(Vec::new())
     }
 

@@ -263,11 +263,12 @@ impl Runtime for Process {
         attach::reopen_log(dir).await
     }
 
-    async fn usage(&self) -> Result<Vec<Usage>> {
+    async fn usage(&self, disks: bool) -> Result<Vec<Usage>> {
         let Some(cgroups) = self.privileges.cgroups.clone() else {
             return Ok(Vec::new());
         };
-        blocking(&self.store, move |store| Ok(usage::all(store, &cgroups))).await
+        let read = move |store: &Store| Ok(usage::all(store, &cgroups, disks));
+        blocking(&self.store, read).await
     }
 
     async fn remove_unused_images(&self) -> Result<u64> {

@@ -14,20 +14,23 @@ use crate::runtime::Usage;
 const FILES_MAX: usize = 100_000;
 
 /// The usage of all running containers.
-pub(super) fn all(store: &Store, cgroups: &Cgroups) -> Vec<Usage> {
+pub(super) fn all(store: &Store, cgroups: &Cgroups, disks: bool) -> Vec<Usage> {
     let running = store
         .containers()
         .into_iter()
         .filter(|(_, dir)| matches!(dir.status(), Status::Supervised(Some(_))));
     let usages = running.filter_map(|(pod, dir)| {
         let spec = Spec::read(dir.path()).ok()?;
-        let used = cgroups.group(&spec.cgroup?).usage()?;
+        let cgroup = spec.cgroup?;
+        let used = cgroups.group(&cgroup).usage()?;
         Some(Usage {
             pod,
             container: spec.name,
+            id: dir.id(),
+            cgroup,
             memory: used.memory,
             cpu: used.cpu,
-            disk: disk_usage(&dir.join("upper")),
+            disk: disks.then(|| disk_usage(&dir.join("upper"))),
         })
     });
     usages.collect()

@@ -96,7 +96,7 @@ fn is_global_unicast(address: &IpAddr) -> bool {
 }
 
 /// The agent of a node.
-pub(super) fn agent_of(api: &Api, name: &str) -> Result<Agent> {
+pub(in crate::verbs) fn agent_of(api: &Api, name: &str) -> Result<Agent> {
     agent_at(&find(api, "nodes", None, name)?, name)
 }
 

@@ -10,7 +10,7 @@
 //! the client's credentials to an agent.
 
 mod forward;
-mod location;
+pub(super) mod location;
 mod log;
 mod proxy;
 mod stream;

@@ -32,6 +32,22 @@ pub(super) struct Agent {
     pub(super) goes_on: watch::Sender<bool>,
 }
 
+/// Of a node that uses half a core, with the pods `p` and `one`. Nothing is known of the pod `new`.
+pub(super) const SUMMARY: &str = r#"{
+    "node": {"nodeName": "n",
+        "cpu": {"time": "2026-01-02T03:04:05Z", "usageNanoCores": 500000000, "windowNanoSeconds": 12500000000},
+        "memory": {"time": "2026-01-02T03:04:05Z", "workingSetBytes": 1048576}},
+    "pods": [
+        {"podRef": {"name": "p", "namespace": "default", "uid": "x"}, "containers": [
+            {"name": "c", "cpu": {"time": "2026-01-02T03:04:05Z", "usageNanoCores": 1500000},
+                "memory": {"workingSetBytes": 1500}},
+            {"name": "refused", "cpu": {"time": "2026-01-02T03:04:04Z", "usageNanoCores": 1},
+                "memory": {"workingSetBytes": 2048}}]},
+        {"podRef": {"name": "one", "namespace": "default", "uid": "x"}, "containers": [
+            {"name": "c", "cpu": {"time": "2026-01-02T03:04:05Z", "usageNanoCores": 0},
+                "memory": {"workingSetBytes": 0}}]},
+        {"podRef": {"name": "new", "namespace": "default", "uid": "x"}, "containers": []}]}"#;
+
 /// More than any test sends.
 const REQUESTS_MAX: usize = 64;
 
@@ -111,6 +127,8 @@ async fn answer(
         say(&mut stream, "6\r\nfirst\n\r\n").await;
         going_on.wait_for(|goes_on| *goes_on).await.unwrap();
         say(&mut stream, "7\r\nsecond\n\r\n0\r\n\r\n").await;
+    } else if target.starts_with("/stats/summary") {
+        say(&mut stream, &whole(200, SUMMARY)).await;
     } else if target.ends_with("/refused") {
         let words = "container \"refused\" in pod \"p\" is waiting to start: ContainerCreating";
         say(&mut stream, &whole(400, words)).await;

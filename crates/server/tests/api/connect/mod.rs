@@ -1,4 +1,4 @@
-//! Logs, exec, attach, port-forward and proxies through the server, over real sockets and TLS, to a test
+//! Logs, exec, attach, port-forward, proxies and usage through the server, over real sockets and TLS, to a test
 //! agent.
 
 mod agent;
@@ -7,3 +7,4 @@ mod fixture;
 mod logs;
 mod proxies;
 mod streams;
+mod usage;

@@ -1,6 +1,6 @@
 //! Tries every resource, verb and subresource as node `a` on objects of node `b` or of no node.
 
-use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope};
+use kennel_server::registry::{EMPTY, MEASURED, POSTED, RESOURCES, Resource, Scope};
 use kennel_types::Verb;
 use serde_json::{Value, json};
 
@@ -209,6 +209,14 @@ async fn a_node_cannot_access_objects_of_other_nodes() {
         let body = subresource_body("binding");
         walk.step(("create", row.plural), "POST", &path, Some(&body))
             .await;
+    }
+    for row in MEASURED {
+        let namespace = (row.scope == Scope::Namespaced).then_some("default");
+        let path = collection(row.group, row.version, row.plural, namespace);
+        let resource = format!("{}.{}", row.plural, row.group);
+        walk.lists(&resource, &path, "any").await;
+        let one = format!("{path}/any");
+        walk.step(("get", &resource), "GET", &one, None).await;
     }
     for empty in EMPTY {
         let namespace = (empty.scope == Scope::Namespaced).then_some("default");

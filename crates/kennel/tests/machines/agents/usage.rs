@@ -1,0 +1,214 @@
+//! kubectl top, an old one and a new one, and what agents tell of usage to those who scrape them.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use kennel_testkit::machine::Image;
+use kennel_testkit::{Deadline, Kubectl, Version, eventually};
+use serde_json::Value;
+
+use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+
+#[test]
+fn usage_of_containers() {
+    if kennel_testkit::machine::possible() {
+        walk(Engine::Containerd);
+    }
+}
+
+#[test]
+fn usage_of_processes() {
+    if kennel_testkit::machine::possible() {
+        walk(Engine::Process);
+    }
+}
+
+/// One container is busy for a tenth of a core, as its limit allows (or less, if the machine is busy), and the other sleeps.
+const PODS: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: worker, labels: {app: worker}}
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: busy
+    image: "kennel.test/app:1"
+    command: [sh, -c, "while true; do :; done"]
+    resources: {limits: {cpu: 100m, memory: 64Mi}}
+  - {name: idle, image: "kennel.test/app:1", command: [sh, -c, "sleep infinity"]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: sleeper, labels: {app: sleeper}}
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {name: only, image: "kennel.test/app:1", command: [sh, -c, "sleep infinity"]}
+"#;
+
+fn walk(engine: Engine) {
+    let fleet = Fleet::new(engine, 1, &[Image::new("kennel.test/app:1")]);
+    fleet.apply(PODS);
+    for name in ["worker", "sleeper"] {
+        fleet.pod(name, is_ready);
+    }
+    for version in Version::ALL {
+        let kubectl = Kubectl::new(version, &fleet.server.kubeconfig());
+        shows_nodes(&kubectl);
+        shows_pods(&kubectl);
+    }
+    serves_metrics(&fleet);
+    serves_its_configuration(&fleet);
+}
+
+/// The words of each line, without the header.
+fn top(kubectl: &Kubectl, arguments: &[&str]) -> Result<Vec<Vec<String>>, String> {
+    let mut all = vec!["top"];
+    all.extend(arguments);
+    let answer = kubectl.run(&all);
+    if answer.code != 0 {
+        return Err(format!("{}{}", answer.stdout, answer.stderr));
+    }
+    let lines = answer.stdout.lines().skip(1);
+    let words = lines.map(|line| line.split_whitespace().map(str::to_owned).collect());
+    Ok(words.collect())
+}
+
+/// A number before its unit: `100` of `100m`.
+fn amount(text: &str) -> u64 {
+    let digits = text.find(|c: char| !c.is_ascii_digit());
+    let digits = digits.unwrap_or(text.len());
+    text[..digits].parse().unwrap_or_else(|_| panic!("{text}"))
+}
+
+fn shows_nodes(kubectl: &Kubectl) {
+    let nodes = eventually(Deadline::seconds(PATIENCE), || top(kubectl, &["nodes"]));
+    let [line] = nodes.as_slice() else {
+        panic!("{nodes:?}");
+    };
+    assert_eq!(line[0], "machine-1");
+    // Cores with their share, memory with its share.
+    assert!(amount(&line[1]) > 0 && line[2].ends_with('%'), "{line:?}");
+    assert!(line[3].ends_with("Mi") && amount(&line[3]) > 0, "{line:?}");
+}
+
+fn shows_pods(kubectl: &Kubectl) {
+    // Until the window contains nothing from before the containers were busy.
+    let lines = eventually(Deadline::seconds(PATIENCE), || {
+        let lines = top(kubectl, &["pods", "-A", "--containers"])?;
+        let busy = lines.iter().find(|line| line[2] == "busy");
+        let is_busy = busy.is_some_and(|line| (20..=150).contains(&amount(&line[3])));
+        let is_whole = lines.len() == 3;
+        (is_busy && is_whole)
+            .then_some(lines.clone())
+            .ok_or(format!("{lines:?}"))
+    });
+    for line in &lines {
+        let [namespace, pod, container, cpu, memory] = line.as_slice() else {
+            panic!("{line:?}");
+        };
+        assert_eq!(namespace, "default");
+        assert!(cpu.ends_with('m') && memory.ends_with("Mi"), "{line:?}");
+        match container.as_str() {
+            "busy" | "idle" => assert_eq!(pod, "worker"),
+            "only" => assert_eq!(pod, "sleeper"),
+            other => panic!("{other}"),
+        }
+        if container != "busy" {
+            assert!(amount(cpu) < 20, "{line:?}");
+        }
+    }
+    let selected = top(kubectl, &["pod", "-l", "app=worker"]).unwrap();
+    let [line] = selected.as_slice() else {
+        panic!("{selected:?}");
+    };
+    assert_eq!(line[0], "worker");
+    assert!((20..=160).contains(&amount(&line[1])), "{line:?}");
+    let one = top(kubectl, &["pod", "sleeper"]).unwrap();
+    assert_eq!(one[0][0], "sleeper");
+    let absent = top(kubectl, &["pod", "absent"]).unwrap_err();
+    assert!(absent.contains("NotFound"), "{absent}");
+}
+
+/// What the agent answers to a path.
+fn raw(fleet: &Fleet, path: &str) -> String {
+    let path = format!("/api/v1/nodes/machine-1/proxy{path}");
+    fleet.kubectl.run(&["get", "--raw", &path]).ok()
+}
+
+/// The value of the sample whose line starts with a name and contains these labels.
+fn sample(page: &str, name: &str, labels: &[&str]) -> f64 {
+    let mut lines = page.lines();
+    let of = |line: &&str| {
+        line.starts_with(&format!("{name}{{")) && labels.iter().all(|label| line.contains(label))
+    };
+    let line = lines.find(of);
+    let line = line.unwrap_or_else(|| panic!("no {name} of {labels:?} in\n{page}"));
+    let (_, values) = line.rsplit_once("} ").unwrap();
+    values.split(' ').next().unwrap().parse().unwrap()
+}
+
+fn serves_metrics(fleet: &Fleet) {
+    let busy = [
+        "container=\"busy\"",
+        "pod=\"worker\"",
+        "namespace=\"default\"",
+    ];
+    let page = raw(fleet, "/metrics/resource");
+    check_metrics(&page);
+    assert!(sample(&page, "container_cpu_usage_seconds_total", &busy) > 0.0);
+    assert!(sample(&page, "pod_memory_working_set_bytes", &busy[1..]) > 0.0);
+    assert!(page.contains("\nresource_scrape_error 0\n"), "{page}");
+    let page = raw(fleet, "/metrics/cadvisor");
+    check_metrics(&page);
+    let of = |name: &str| sample(&page, name, &busy);
+    assert!(of("container_cpu_usage_seconds_total") > 0.0);
+    assert!(of("container_memory_rss") > 0.0);
+    let working_set = of("container_memory_working_set_bytes");
+    assert!(of("container_memory_usage_bytes") >= working_set && working_set > 0.0);
+    assert_eq!(
+        of("container_spec_memory_limit_bytes").to_string(),
+        "67108864"
+    );
+    let share = of("container_spec_cpu_quota") / of("container_spec_cpu_period");
+    assert!((0.099..0.101).contains(&share), "{share}");
+    assert!(of("container_cpu_cfs_throttled_periods_total") > 0.0);
+    let whole = sample(&page, "container_cpu_usage_seconds_total", &["id=\"/\""]);
+    assert!(whole > of("container_cpu_usage_seconds_total"));
+    // Its network is the machine's.
+    assert!(!page.contains("container_network_receive_bytes_total{"));
+    let summary: Value = serde_json::from_str(&raw(fleet, "/stats/summary")).unwrap();
+    let node = &summary["node"];
+    assert!(node["cpu"]["usageNanoCores"].as_u64() > Some(0), "{node}");
+}
+
+/// Prometheus' own opinion of the text.
+fn check_metrics(page: &str) {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools");
+    let promtool = tools.join("promtool").canonicalize();
+    let promtool = promtool.expect("promtool is there: run scripts/prometheus.sh");
+    let mut child = Command::new(promtool)
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(page.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}
+
+fn serves_its_configuration(fleet: &Fleet) {
+    let config: Value = serde_json::from_str(&raw(fleet, "/configz")).unwrap();
+    let config = &config["kubeletconfig"];
+    assert_eq!(config["kind"], "KubeletConfiguration");
+    assert_eq!(config["evictionHard"]["memory.available"], "1Mi");
+    assert_eq!(config["maxPods"], 110);
+}
