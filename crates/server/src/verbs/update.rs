@@ -218,7 +218,7 @@ fn apply_rules<'a>(
             errors = kinds::meta::validate_update(&tree["metadata"], &old.tree["metadata"]);
             errors.extend(row.strategy.validate_status_update(tree, &old.tree));
         }
-        Part::Approval | Part::Finalize => {
+        Part::Approval | Part::Finalize | Part::EphemeralContainers => {
             let now = meta::now();
             row.strategy
                 .prepare_subresource_update(tree, &old.tree, &now);

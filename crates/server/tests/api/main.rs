@@ -17,6 +17,7 @@ mod creation;
 mod damaged;
 mod deletion;
 mod disruption;
+mod ephemeral_containers;
 mod escalation;
 mod events;
 mod fields;
