@@ -33,6 +33,11 @@ pub(crate) fn containers(spec: &Value) -> impl Iterator<Item = &Value> {
     lists.into_iter().flat_map(move |name| list(spec, name))
 }
 
+/// All containers of a pod's spec, with the ephemeral ones.
+pub(crate) fn all_containers(spec: &Value) -> impl Iterator<Item = &Value> {
+    containers(spec).chain(list(spec, "ephemeralContainers"))
+}
+
 /// Sidecars and main containers of a pod's spec.
 pub(crate) fn long_running_containers(spec: &Value) -> impl Iterator<Item = &Value> {
     let sidecars = list(spec, "initContainers").iter();

@@ -113,6 +113,8 @@ pub(crate) enum SendError {
     NodeName,
     #[error("tls: failed to verify certificate: x509: {0}")]
     Tls(io::Error),
+    #[error("tls: node {node} has no serving certificate yet: {why}")]
+    NoServingCertificate { node: String, why: String },
     #[error("net/http: timeout awaiting response headers")]
     HeaderTimeout,
     #[error("{0}")]

@@ -2,19 +2,21 @@
 //!
 //! The init process opens a named pipe that closes on exec; if it fails before, it writes the error to the pipe.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::AsFd as _;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use crate::Options;
 use crate::reaper::{ChildExit, Reaper};
-use crate::state::READY;
+use crate::state::{Dir, READY};
 use crate::stdio::ContainerStdio;
+use crate::{Options, PidNamespace};
 
 pub(crate) enum Outcome {
     /// The command was executed by this process, which may have exited already.
@@ -34,9 +36,11 @@ pub(crate) fn start(
         .read(true)
         .custom_flags(flags)
         .open(READY)?;
-    if options.own_pid_namespace {
-        // Children of this process start in it.
-        crate::unshare(UnshareFlags::NEWPID)?;
+    // Children of this process start in it.
+    match &options.pid_namespace {
+        PidNamespace::Host => {}
+        PidNamespace::Own => crate::unshare(UnshareFlags::NEWPID)?,
+        PidNamespace::Of(container) => join_pid_namespace(container)?,
     }
     let child = Command::new(&options.init)
         .args(["shim", "run"])
@@ -50,6 +54,22 @@ pub(crate) fn start(
     let outcome = wait(&ready, reaper, pid)?;
     let _gone = std::fs::remove_file(Path::new(READY));
     Ok(outcome)
+}
+
+/// Moves into the PID namespace of a running container. The kernel kills all processes of it when the container's first
+/// process exits.
+fn join_pid_namespace(container: &Path) -> io::Result<()> {
+    let not_running = || io::Error::other("the target container is not running");
+    let start = Dir::new(container.to_owned()).started();
+    let process = start.ok_or_else(not_running)?.process;
+    let link = File::open(format!("/proc/{}/ns/pid", process.pid));
+    let link = link.map_err(|_| not_running())?;
+    // Checked after opening: the namespace belongs to the process that was checked.
+    if !process.is_alive() {
+        return Err(not_running());
+    }
+    move_into_link_name_space(link.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
+    Ok(())
 }
 
 fn wait(ready: &std::fs::File, reaper: &Reaper, pid: i32) -> io::Result<Outcome> {

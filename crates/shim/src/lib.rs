@@ -30,7 +30,7 @@ mod supervisor;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use options::Options;
+pub use options::{Options, PidNamespace};
 use rustix::thread::UnshareFlags;
 
 /// Runs the shim in the container's directory. Writes the result of the start to stdout.

@@ -15,10 +15,20 @@ pub struct Options {
     pub stdin: bool,
     /// Its stdin closes when the first client detaches.
     pub stdin_once: bool,
-    /// It has a PID namespace of its own.
-    pub own_pid_namespace: bool,
+    pub pid_namespace: PidNamespace,
     /// Path of its cgroup.
     pub cgroup: Option<String>,
+}
+
+/// The PID namespace of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PidNamespace {
+    #[default]
+    Host,
+    /// A new one.
+    Own,
+    /// That of a running container, by its directory.
+    Of(PathBuf),
 }
 
 impl Options {
@@ -41,8 +51,11 @@ impl Options {
             ("--tty", self.tty),
             ("--stdin", self.stdin),
             ("--stdin-once", self.stdin_once),
-            ("--own-processes", self.own_pid_namespace),
+            ("--own-processes", self.pid_namespace == PidNamespace::Own),
         ];
+        if let PidNamespace::Of(container) = &self.pid_namespace {
+            args.push(with("--processes-of=", container.as_os_str()));
+        }
         args.extend(
             flags
                 .iter()
@@ -62,12 +75,15 @@ impl Options {
                 b"--tty" => options.tty = true,
                 b"--stdin" => options.stdin = true,
                 b"--stdin-once" => options.stdin_once = true,
-                b"--own-processes" => options.own_pid_namespace = true,
+                b"--own-processes" => options.pid_namespace = PidNamespace::Own,
                 _ => {
                     if let Some(log) = value("--log=") {
                         options.log = OsString::from_vec(log).into();
                     } else if let Some(init) = value("--stage=") {
                         options.init = OsString::from_vec(init).into();
+                    } else if let Some(container) = value("--processes-of=") {
+                        let container = OsString::from_vec(container).into();
+                        options.pid_namespace = PidNamespace::Of(container);
                     } else {
                         options.cgroup = Some(String::from_utf8(value("--cgroup=")?).ok()?);
                     }
@@ -91,10 +107,15 @@ mod tests {
             tty: true,
             stdin: false,
             stdin_once: true,
-            own_pid_namespace: true,
+            pid_namespace: PidNamespace::Own,
             cgroup: Some("kennel/x".to_owned()),
         };
-        assert_eq!(Options::parse(options.to_args()), Some(options));
+        assert_eq!(Options::parse(options.to_args()), Some(options.clone()));
+        let joining = Options {
+            pid_namespace: PidNamespace::Of("/var/lib/a b".into()),
+            ..options
+        };
+        assert_eq!(Options::parse(joining.to_args()), Some(joining));
         assert_eq!(Options::parse(vec!["--help".into()]), None);
         assert_eq!(Options::parse(Vec::new()), None);
     }

@@ -77,9 +77,10 @@ impl PodSpec {
         Duration::from_secs(self.termination_grace_period_seconds.unwrap_or(30))
     }
 
-    /// A container or init container by name.
+    /// A container, init container or ephemeral container by name.
     pub fn container(&self, name: &str) -> Option<&Container> {
-        let mut all = self.init_containers.iter().chain(&self.containers);
+        let all = self.init_containers.iter().chain(&self.containers);
+        let mut all = all.chain(&self.ephemeral_containers);
         all.find(|container| container.name == name)
     }
 }

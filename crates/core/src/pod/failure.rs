@@ -47,9 +47,14 @@ pub fn failures(spec: &PodSpec, observed: &Observed, tracker: &Tracker) -> Vec<F
     };
     let inits = spec.init_containers.iter().map(|init| of(init, true));
     let mains = spec.containers.iter().map(|main| of(main, false));
+    // The exit of an ephemeral container is its user's, who sees it.
+    let ephemeral = spec.ephemeral_containers.iter().map(|container| {
+        let name = container.name.as_str();
+        not_started(name).map(|failure| could_not_start(name, failure, 0))
+    });
     sandbox
         .into_iter()
-        .chain(inits.chain(mains).flatten())
+        .chain(inits.chain(mains).chain(ephemeral).flatten())
         .collect()
 }
 

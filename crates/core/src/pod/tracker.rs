@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::backoff::Backoff;
 use super::probe::ProbeState;
-use super::{Observed, Run};
+use super::{Observed, Run, State};
 
 const PROBE_KINDS: [ProbeKind; 3] = [
     ProbeKind::Startup,
@@ -33,6 +33,8 @@ pub struct ContainerTracker {
     pub start_backoff: Backoff,
     /// Why the last attempt to start it failed.
     pub start_failure: Option<StartFailure>,
+    /// Of ephemeral containers: it has been started, so it is not started again, even if the runtime has lost it.
+    ran: bool,
     /// The run whose exit the restart backoff already includes.
     counted: String,
     run: RunTracker,
@@ -81,7 +83,7 @@ pub struct ProbeResult {
 }
 
 impl Tracker {
-    /// Restores readiness from a pod's last `status`.
+    /// Restores readiness from a pod's last `status`, and which ephemeral containers have run.
     pub fn from_status(status: &Value) -> Self {
         let mut tracker = Self::default();
         let lists = ["initContainerStatuses", "containerStatuses"];
@@ -103,6 +105,14 @@ impl Tracker {
                 started: status["started"] == true,
             });
         }
+        let ephemeral = status["ephemeralContainerStatuses"].as_array();
+        for status in ephemeral.into_iter().flatten() {
+            let state = &status["state"];
+            let ran = state["running"].is_object() || state["terminated"].is_object();
+            if let Some(name) = status["name"].as_str().filter(|_| ran) {
+                tracker.entry(name).ran = true;
+            }
+        }
         tracker
     }
 
@@ -115,6 +125,12 @@ impl Tracker {
         for container in spec.init_containers.iter().chain(&spec.containers) {
             if let Some(run) = observed.latest(&container.name) {
                 self.entry(&container.name).observe(container, run, now);
+            }
+        }
+        for container in &spec.ephemeral_containers {
+            let run = observed.latest(&container.name);
+            if run.is_some_and(|run| run.state != State::Created) {
+                self.entry(&container.name).ran = true;
             }
         }
     }
@@ -175,6 +191,11 @@ impl Tracker {
     /// The sandbox has an empty name.
     pub fn container(&self, name: &str) -> Option<&ContainerTracker> {
         self.containers.get(name)
+    }
+
+    /// Whether an ephemeral container has been started, now or before the agent was.
+    pub fn has_run(&self, name: &str) -> bool {
+        self.container(name).is_some_and(|container| container.ran)
     }
 
     /// Whether the run has passed its startup probe and post-start hook.

@@ -75,6 +75,18 @@ impl Cluster {
         });
     }
 
+    /// What `kubectl certificate approve` does.
+    fn approve(&self, request: &str) {
+        let mut approved = self.get(&format!("{REQUESTS}/{request}"));
+        approved["status"]["conditions"] = json!([{"type": "Approved", "status": "True",
+            "reason": "KubectlApprove", "message": "This CSR was approved by kubectl certificate approve."}]);
+        let path = format!("{REQUESTS}/{request}/approval");
+        let answer = self
+            .admin
+            .ask("PUT", &path, approved.to_string().as_bytes());
+        assert_eq!(answer.code, 200, "{}", answer.text());
+    }
+
     /// The node renews its lease again from now on.
     fn renews(&self, node: &str) {
         let renewed = || self.get(&format!("{LEASES}/{node}"))["spec"]["renewTime"].clone();
@@ -309,7 +321,8 @@ fn a_machine_that_waits_for_approval_says_what_to_do_and_goes_on_after_a_crash()
     let without = "--controllers=*,-certificatesigningrequest-approving-controller";
     let cluster = cluster(&[without]);
     let mut machine = Machine::new();
-    let line = cluster.invitation();
+    let mut line = cluster.invitation();
+    line.push("--node-ip=127.0.0.1".to_owned());
     machine.start(&line, "n1");
     machine.says("kubectl certificate approve node-client-");
     machine.kill();
@@ -318,16 +331,29 @@ fn a_machine_that_waits_for_approval_says_what_to_do_and_goes_on_after_a_crash()
     let [request] = &requests["items"].as_array().unwrap()[..] else {
         panic!("one request: {requests}");
     };
-    let mut approved = request.clone();
-    approved["status"]["conditions"] = json!([{"type": "Approved", "status": "True",
-        "reason": "KubectlApprove", "message": "This CSR was approved by kubectl certificate approve."}]);
-    let name = request["metadata"]["name"].as_str().unwrap();
-    let path = format!("{REQUESTS}/{name}/approval");
-    let answer = cluster
-        .admin
-        .ask("PUT", &path, approved.to_string().as_bytes());
-    assert_eq!(answer.code, 200, "{}", answer.text());
+    cluster.approve(request["metadata"]["name"].as_str().unwrap());
     cluster.is_ready("n1");
+    // The serving certificate waits, too, and whoever wants to look into the node is told so.
+    let healthz = || {
+        let path = "/api/v1/nodes/n1/proxy/healthz";
+        cluster.admin.ask("GET", path, b"")
+    };
+    let name = eventually(Deadline::seconds(60), || {
+        let answer = healthz();
+        let said = answer.text();
+        let words = "tls: node n1 has no serving certificate yet: its certificate request ";
+        let (_, rest) = said.split_once(words).ok_or_else(|| said.clone())?;
+        let (name, rest) = rest.split_once(' ').ok_or_else(|| said.clone())?;
+        let way = format!("waits for approval; to approve it: kubectl certificate approve {name}");
+        let is_whole = rest.starts_with(&way);
+        is_whole.then(|| name.to_owned()).ok_or(said)
+    });
+    cluster.approve(&name);
+    eventually(Deadline::seconds(60), || {
+        let answer = healthz();
+        let said = answer.text();
+        (answer.code == 200).then_some(()).ok_or(said)
+    });
 }
 
 #[test]

@@ -90,6 +90,7 @@ pages!(
     certificates: "docs/guides/certificates.md",
     clean_up: "docs/guides/clean-up.md",
     daemonsets: "docs/guides/daemonsets.md",
+    debug: "docs/guides/debug.md",
     encryption_at_rest: "docs/guides/encryption-at-rest.md",
     existing_cluster: "docs/guides/existing-cluster.md",
     find_out_why: "docs/guides/find-out-why.md",

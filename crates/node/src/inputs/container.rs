@@ -78,6 +78,8 @@ impl Shared {
             security: security.map_err(start_failure::container_config)?,
             termination_message_path: text(spec, "terminationMessagePath").to_owned(),
             stop_signal: text(&spec["lifecycle"], "stopSignal").to_owned(),
+            // Only the worker knows what runs.
+            target: String::new(),
         })
     }
 

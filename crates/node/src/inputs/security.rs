@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use serde_json::Value;
 
-use crate::json::{containers, flag, list, text, texts};
+use crate::json::{all_containers, flag, list, text, texts};
 use crate::pods::Pod;
 use crate::runtime::{Capabilities, Image, Seccomp, Security};
 
@@ -49,7 +49,7 @@ pub(super) fn of_sandbox(pod: &Pod, profiles: &Path) -> Result<Security, Securit
 
 /// Whether any container is privileged.
 pub(super) fn is_privileged(pod: &Pod) -> bool {
-    let mut all = containers(pod.raw_spec());
+    let mut all = all_containers(pod.raw_spec());
     all.any(|container| flag(&container["securityContext"], "privileged"))
 }
 

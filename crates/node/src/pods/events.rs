@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use kennel_client::events::{Note, Recorder, Reference};
+use kennel_types::Container;
 
 use super::Pod;
 
@@ -30,9 +31,11 @@ impl PodEvents {
     }
 
     pub(super) fn for_container(&self, pod: &Pod, name: &str) -> Self {
-        let mut inits = pod.spec.init_containers.iter();
-        let list = if inits.any(|container| container.name == name) {
+        let has = |list: &[Container]| list.iter().any(|container| container.name == name);
+        let list = if has(&pod.spec.init_containers) {
             "initContainers"
+        } else if has(&pod.spec.ephemeral_containers) {
+            "ephemeralContainers"
         } else {
             "containers"
         };

@@ -4,7 +4,7 @@ use kennel_types::{ConditionStatus, ConditionType, PodPhase, PodSpec};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::json::{list, text};
+use crate::json::{all_containers, list, text};
 use crate::runtime::PodId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +72,9 @@ impl Pod {
         phase(self.api_status())
     }
 
-    /// A container of `spec.containers` or `spec.initContainers`, as in the object.
+    /// A container, init container or ephemeral container, as in the object.
     pub fn raw_container(&self, name: &str) -> Option<&Value> {
-        let spec = self.raw_spec();
-        let mut all = list(spec, "containers")
-            .iter()
-            .chain(list(spec, "initContainers"));
+        let mut all = all_containers(self.raw_spec());
         all.find(|container| container["name"] == name)
     }
 

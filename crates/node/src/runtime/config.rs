@@ -96,6 +96,9 @@ pub struct ContainerConfig {
     pub termination_message_path: String,
     /// Empty for the image's, or SIGTERM.
     pub stop_signal: String,
+    /// The id of the running container whose PID namespace it joins, where containers have namespaces of their own;
+    /// empty for none.
+    pub target: String,
 }
 
 /// The process runtime stores mounts under the names given here.

@@ -2,6 +2,7 @@
 //! class, and the default tolerations of not-ready and unreachable nodes; applies limit ranges, and
 //! refuses what Pod Security forbids.
 
+use kennel_types::PodPhase;
 use kennel_types::pod::MIRROR_ANNOTATION;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::names;
 use crate::object::Stored;
 use crate::registry::{self, Part, Resource};
 use crate::status::{ApiError, Result};
-use crate::tree::{list, list_mut, opt_flag, text};
+use crate::tree::{is_deleting, list, list_mut, opt_flag, text};
 
 /// The path of the service account token in containers.
 const TOKEN_MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -46,8 +47,27 @@ impl Admission for PodAdmission {
         if old.is_none() {
             limit_range::check_pod(write, new)?;
         }
+        if part == Part::EphemeralContainers {
+            notes.warnings.extend(will_not_start(new));
+        }
         pod_security::check_pod(write, part, new, old, notes)
     }
+}
+
+/// The warning about ephemeral containers of a pod whose containers do not start any more.
+fn will_not_start(pod: &Value) -> Option<String> {
+    let name = text(pod, "metadata.name");
+    let phase = text(pod, "status.phase");
+    let why = if PodPhase::from(phase).is_terminal() {
+        format!("has finished ({phase})")
+    } else if is_deleting(pod) {
+        "is being deleted".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!(
+        "pod {name:?} {why}: its ephemeral containers will not start"
+    ))
 }
 
 fn admit(api: &Api, row: &Resource, namespace: &str, pod: &mut Value) -> Result<()> {

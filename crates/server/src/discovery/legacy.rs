@@ -152,6 +152,7 @@ mod tests {
             "pods",
             "pods/attach",
             "pods/binding",
+            "pods/ephemeralcontainers",
             "pods/eviction",
             "pods/exec",
             "pods/log",

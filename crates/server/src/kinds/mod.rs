@@ -67,7 +67,9 @@ pub trait Strategy: Sync {
     /// The fields that a write of one part cannot change: nobody owns them through it.
     fn reset_fields(&self, part: Part) -> &'static [&'static [&'static str]] {
         match part {
-            Part::Main | Part::Finalize | Part::Binding => &[&["status"]],
+            Part::Main | Part::Finalize | Part::Binding | Part::EphemeralContainers => {
+                &[&["status"]]
+            }
             Part::Status | Part::Approval => &[&["spec"]],
         }
     }
@@ -97,8 +99,8 @@ pub trait Strategy: Sync {
         Vec::new()
     }
 
-    /// Prepares a write through the subresource that only this kind has (`approval`, `finalize`). `now`
-    /// is the time of the write as metadata has it.
+    /// Prepares a write through the subresource that only this kind has (`approval`, `finalize`,
+    /// `ephemeralcontainers`). `now` is the time of the write as metadata has it.
     fn prepare_subresource_update(&self, _new: &mut Value, _old: &Value, _now: &str) {}
 
     /// What is wrong with `new` as the result of such a write over `old`.

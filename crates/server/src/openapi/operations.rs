@@ -372,6 +372,19 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_pod_is_read_and_written() {
+        check(
+            "",
+            "/api/v1/namespaces/{namespace}/pods/{name}/ephemeralcontainers",
+            &[
+                ("get", "readCoreV1NamespacedPodEphemeralcontainers"),
+                ("put", "replaceCoreV1NamespacedPodEphemeralcontainers"),
+                ("patch", "patchCoreV1NamespacedPodEphemeralcontainers"),
+            ],
+        );
+    }
+
+    #[test]
     fn operation_ids_are_unique() {
         let mut seen = BTreeSet::new();
         for (group, version) in group_versions() {

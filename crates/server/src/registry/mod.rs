@@ -49,6 +49,8 @@ pub enum Part {
     Finalize,
     /// The node of a pod. The server sets it, so the kind's rules of an update do not apply.
     Binding,
+    /// The ephemeral containers of a pod.
+    EphemeralContainers,
 }
 
 impl Part {
@@ -60,6 +62,7 @@ impl Part {
             Self::Approval => "approval",
             Self::Finalize => "finalize",
             Self::Binding => "binding",
+            Self::EphemeralContainers => "ephemeralcontainers",
         }
     }
 }

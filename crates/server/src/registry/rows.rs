@@ -149,6 +149,12 @@ pub static RESOURCES: &[Resource] = &[
         categories: &["all"],
         subresources: &[
             status("Pod"),
+            subresource(
+                "ephemeralcontainers",
+                "Pod",
+                READ_WRITE,
+                Handler::Update(Part::EphemeralContainers),
+            ),
             subresource("binding", "Binding", &[Verb::Create], Handler::Binding),
             Subresource {
                 name: "eviction",

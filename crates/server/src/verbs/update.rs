@@ -238,7 +238,7 @@ fn prepare_and_validate<'a>(
             errors = kinds::meta::validate_update(&tree["metadata"], &old["metadata"]);
             errors.extend(row.strategy.validate_status_update(tree, old));
         }
-        Part::Approval | Part::Finalize => {
+        Part::Approval | Part::Finalize | Part::EphemeralContainers => {
             let now = meta::now();
             row.strategy.prepare_subresource_update(tree, old, &now);
             errors = row.strategy.validate_subresource_update(tree, old);

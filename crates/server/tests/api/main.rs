@@ -18,6 +18,7 @@ mod creation;
 mod damaged;
 mod deletion;
 mod disruption;
+mod ephemeral_containers;
 mod escalation;
 mod events;
 mod fields;

@@ -64,6 +64,21 @@ pub(super) fn plan(input: &PlanInput<'_>, sandbox: &str, plan: &mut Plan) {
     }
 }
 
+/// Starts the ephemeral containers that have not run yet, whatever the others do. They run once.
+pub(super) fn plan_ephemeral(input: &PlanInput<'_>, plan: &mut Plan) {
+    for container in &input.spec.ephemeral_containers {
+        let name = &container.name;
+        if input.busy.contains(name) || input.tracker.has_run(name) {
+            continue;
+        }
+        match input.observed.latest(name) {
+            None => start(input, name, 0, plan),
+            Some(run) if run.state == State::Created => start(input, name, run.attempt, plan),
+            Some(_) => {}
+        }
+    }
+}
+
 /// Starts a container that does not run, and kills a run that must not go on.
 fn reconcile(input: &PlanInput<'_>, container: &Container, sandbox: &str, plan: &mut Plan) {
     let name = &container.name;

@@ -114,7 +114,10 @@ fn kill(run: &Run, grace: Duration, reason: KillReason) -> Action {
 fn run(input: &PlanInput<'_>, plan: &mut Plan) {
     let observed = input.observed;
     match observed.sandbox.as_ref().filter(|sandbox| sandbox.ready) {
-        Some(sandbox) => containers::plan(input, &sandbox.id, plan),
+        Some(sandbox) => {
+            containers::plan_ephemeral(input, plan);
+            containers::plan(input, &sandbox.id, plan);
+        }
         None => new_sandbox(input, plan),
     }
 }

@@ -362,3 +362,62 @@ fn a_ready_container_stays_ready_across_an_agent_restart() {
     let run = node.observed.latest("a").unwrap();
     assert!(node.tracker.container("a").unwrap().is_ready(run));
 }
+
+fn add_ephemeral(node: &mut FakeNode, name: &str) {
+    let container = serde_json::from_value(json!({ "name": name })).unwrap();
+    node.spec.ephemeral_containers.push(container);
+}
+
+#[test]
+fn ephemeral_containers_start_once_whatever_the_others_do() {
+    let mut node = node(&json!({"initContainers": [{"name": "i"}], "containers": [{"name": "a"}]}));
+    node.step();
+    assert_eq!(node.step(), "start i0");
+    add_ephemeral(&mut node, "e");
+    assert_eq!(node.step(), "start e0");
+    assert_eq!(node.step(), "nothing");
+    node.exit("e", 1);
+    node.exit("i", 0);
+    assert_eq!(node.step(), "start a0");
+    add_ephemeral(&mut node, "f");
+    assert_eq!(node.step(), "start f0");
+    assert_eq!(node.step(), "nothing");
+    node.observed.runs.retain(|run| run.name == "a");
+    assert_eq!(node.step(), "nothing", "the runtime has lost e and f");
+    node.lose_sandbox();
+    node.exit("a", 1);
+    assert_eq!(node.step(), "sandbox 1");
+    assert_eq!(node.step(), "start i0", "and neither e nor f");
+}
+
+#[test]
+fn another_agent_starts_no_ephemeral_container_again() {
+    let mut node = node(&json!({"containers": [{"name": "a"}]}));
+    node.step();
+    node.step();
+    for name in ["e", "f", "g", "h"] {
+        add_ephemeral(&mut node, name);
+    }
+    node.tracker = Tracker::from_status(&json!({"ephemeralContainerStatuses": [
+        {"name": "e", "containerID": "runtime://e0", "state": {"running": {}}},
+        {"name": "f", "containerID": "runtime://f0", "state": {"terminated": {"exitCode": 0}}},
+        {"name": "g", "containerID": "runtime://g0", "state": {"waiting": {}}}]}));
+    node.observed.runs.push(Run {
+        name: "g".to_owned(),
+        state: State::Created,
+        ..node.observed.runs[0].clone()
+    });
+    assert_eq!(node.step(), "start g0, start h0");
+}
+
+#[test]
+fn a_finished_pod_stops_its_ephemeral_containers() {
+    let mut node = node(&json!({"restartPolicy": "Never", "containers": [{"name": "a"}]}));
+    node.step();
+    add_ephemeral(&mut node, "e");
+    assert_eq!(node.step(), "start e0, start a0");
+    node.exit("a", 0);
+    assert_eq!(node.step(), "kill e0 in 30s: PodTerminating");
+    assert_eq!(node.step(), "stop s0");
+    assert_eq!(node.step(), "finished");
+}

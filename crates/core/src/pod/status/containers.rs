@@ -44,7 +44,7 @@ fn container_status(input: &StatusInput<'_>, container: &Container, init: bool) 
     status
 }
 
-fn container_id(input: &StatusInput<'_>, run: &Run) -> Value {
+pub(super) fn container_id(input: &StatusInput<'_>, run: &Run) -> Value {
     json!(format!("{}://{}", input.runtime, run.id))
 }
 
@@ -104,7 +104,7 @@ fn restarts(input: &StatusInput<'_>, exit: &Exit, init: bool) -> bool {
     }
 }
 
-fn waiting(input: &StatusInput<'_>, container: &Container) -> Value {
+pub(super) fn waiting(input: &StatusInput<'_>, container: &Container) -> Value {
     let tracker = input.tracker.container(&container.name);
     if let Some(state) = tracker.and_then(|tracker| start_failure(input, container, tracker)) {
         return state;
@@ -143,7 +143,7 @@ fn start_failure(
     Some(json!({"waiting": {"reason": error.backoff_reason, "message": message}}))
 }
 
-fn terminated(input: &StatusInput<'_>, run: &Run, exit: &Exit) -> Value {
+pub(super) fn terminated(input: &StatusInput<'_>, run: &Run, exit: &Exit) -> Value {
     let reason = match (exit.reason.as_str(), exit.code) {
         ("", 0) => "Completed",
         ("", _) => "Error",

@@ -5,6 +5,7 @@
 
 mod conditions;
 mod containers;
+mod ephemeral;
 mod phase;
 #[cfg(test)]
 mod tests;
@@ -76,6 +77,11 @@ pub fn status(input: &StatusInput<'_>) -> Value {
     }
     let statuses = containers::statuses(input, &input.spec.containers, false);
     set("containerStatuses", statuses);
+    let ephemeral = &input.spec.ephemeral_containers;
+    if !ephemeral.is_empty() {
+        let statuses = ephemeral::statuses(input, ephemeral);
+        set("ephemeralContainerStatuses", statuses);
+    }
     Value::Object(status)
 }
 

@@ -255,3 +255,50 @@ fn conditions_keep_their_times_and_foreign_conditions_are_kept() {
     fixture.pod["status"]["conditions"][1]["status"] = json!("True");
     assert_eq!(fixture.condition("Ready")["status"], "True");
 }
+
+#[test]
+fn ephemeral_containers_have_statuses_and_count_for_nothing_else() {
+    let spec = json!({"containers": [{"name": "a"}],
+        "ephemeralContainers": [{"name": "e", "image": "i:1"}, {"name": "f"}, {"name": "g"}]});
+    let mut fixture = fixture(&spec);
+    fixture.run("a", 0, RUNNING);
+    fixture.run("e", 0, RUNNING).run("f", 0, exited(3));
+    let status = fixture.status();
+    assert_eq!(status["phase"], "Running");
+    assert_eq!(fixture.condition("Ready")["status"], "True");
+    assert_eq!(status["containerStatuses"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        status["ephemeralContainerStatuses"][0],
+        json!({"name": "e", "image": "i:1", "imageID": "sha256:x", "containerID": "process://e0",
+            "ready": false, "restartCount": 0, "lastState": {},
+            "state": {"running": {"startedAt": "1970-01-01T00:16:40Z"}}})
+    );
+    let ended = &status["ephemeralContainerStatuses"][1]["state"]["terminated"];
+    assert_eq!(
+        (&ended["exitCode"], &ended["reason"]),
+        (&json!(3), &json!("Error"))
+    );
+    let waiting = &status["ephemeralContainerStatuses"][2]["state"]["waiting"];
+    assert_eq!(waiting["reason"], "ContainerCreating");
+}
+
+#[test]
+fn an_ephemeral_container_that_is_lost_has_terminated() {
+    let spec = json!({"containers": [{"name": "a"}], "ephemeralContainers": [{"name": "e"}, {"name": "f"}]});
+    let mut fixture = fixture(&spec);
+    fixture.run("e", 0, RUNNING).run("f", 0, exited(0));
+    let last = fixture.status();
+    fixture.observed.runs.clear();
+    fixture.tracker = Tracker::from_status(&last);
+    fixture.pod["status"] = last.clone();
+    let status = fixture.status();
+    let lost = &status["ephemeralContainerStatuses"][0];
+    assert_eq!(lost["containerID"], "process://e0");
+    let state = &lost["state"]["terminated"];
+    assert_eq!(
+        (&state["exitCode"], &state["reason"]),
+        (&json!(137), &json!("ContainerStatusUnknown"))
+    );
+    let before = &last["ephemeralContainerStatuses"][1];
+    assert_eq!(&status["ephemeralContainerStatuses"][1], before);
+}

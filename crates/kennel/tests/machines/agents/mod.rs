@@ -3,6 +3,7 @@
 
 mod clocks;
 mod container_environment;
+mod debug;
 mod exporter;
 mod faults;
 pub(crate) mod fleet;

@@ -8,7 +8,7 @@ use kennel_node::runtime::{ContainerConfig, Error, Runtime as _, Security};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::process_runtime::fixture::{
-    Fixture, PIDS_LIMIT, nap, script, stdout, unique, until, volume,
+    Fixture, NONE, PATIENCE, PIDS_LIMIT, nap, processes, script, stdout, unique, until, volume,
 };
 
 fn privileged(app: ContainerConfig) -> ContainerConfig {
@@ -186,5 +186,45 @@ async fn ports_are_forwarded_only_to_what_the_pod_listens_on() {
     assert!(refused.starts_with(&expected), "{refused}");
     foreign.set_nonblocking(true).unwrap();
     assert!(foreign.accept().is_err(), "nobody has connected");
+    fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_joins_the_processes_of_its_target_and_ends_with_them() {
+    let fixture = Fixture::new().await;
+    let seconds = nap();
+    let target = fixture
+        .start(&script(&format!("exec sleep {seconds}")))
+        .await;
+    let first = "tr '\\0' ' ' < /proc/1/cmdline; echo";
+    let joining = |text: &str| ContainerConfig {
+        target: target.clone(),
+        ..script(text)
+    };
+    let expected = stdout(&[&format!("sleep {seconds} ")]);
+    assert_eq!(fixture.output(&joining(first)).await, expected);
+    // Its orphans are the target's to reap, and end with it nevertheless.
+    let other = nap();
+    let leaves = joining(&format!("sleep {other} & echo left"));
+    assert_eq!(fixture.output(&leaves).await, stdout(&["left"]));
+    assert_eq!(processes(&format!("sleep {other}")), NONE);
+    let debugger = joining("sleep 5000");
+    let id = fixture.start(&debugger).await;
+    let words: Vec<String> = ["sh", "-c", first].map(str::to_owned).to_vec();
+    let exec = fixture.runtime.exec(&id, &words, PATIENCE).await.unwrap();
+    let said = String::from_utf8_lossy(&exec.text).into_owned();
+    assert_eq!(said, format!("sleep {seconds} \n"));
+    fixture
+        .runtime
+        .stop(&target, std::time::Duration::ZERO)
+        .await
+        .unwrap();
+    assert_eq!(fixture.exit(&id).await.code, 137);
+    // A target that does not run cannot be joined.
+    let late = fixture.create(&joining("true")).await;
+    let Err(Error::Failed(why)) = fixture.runtime.start(&late).await else {
+        panic!("it has started");
+    };
+    assert_eq!(why, "the target container is not running");
     fixture.end().await;
 }

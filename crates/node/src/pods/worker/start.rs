@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_core::pod::tracker::StartFailure;
-use kennel_core::pod::{Run, Sandbox, State};
+use kennel_core::pod::{Observed, Run, Sandbox, State};
+use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{Outcome, Shared, Worker};
+use crate::json::text;
 use crate::pods::events::PodEvents;
 use crate::pods::{Pod, start_failure};
-use crate::runtime::{self, Error, Image, Runtime};
+use crate::runtime::{self, ContainerConfig, Error, Image, Runtime};
 
 /// The waiting reason of a container whose image cannot be pulled.
 pub(super) const IMAGE_BACK_OFF: &str = "ImagePullBackOff";
@@ -30,6 +32,40 @@ pub(super) enum StartError {
     /// The runtime does not answer. The worker tries again as soon as it does, without backoff.
     RuntimeUnavailable,
     Failed(StartFailure),
+}
+
+/// The container whose processes an ephemeral container sees.
+enum Target {
+    None,
+    /// By the runtime's id.
+    Running(String),
+    /// It does not run, by name.
+    Missing(String),
+}
+
+impl Target {
+    fn of(container: &Value, observed: &Observed) -> Self {
+        let name = text(container, "targetContainerName");
+        if name.is_empty() {
+            return Self::None;
+        }
+        match observed.latest(name).filter(|run| run.is_running()) {
+            Some(run) => Self::Running(run.id.clone()),
+            None => Self::Missing(name.to_owned()),
+        }
+    }
+
+    /// The runtime's id; empty for none.
+    fn id(self) -> Result<String, StartFailure> {
+        match self {
+            Self::None => Ok(String::new()),
+            Self::Running(id) => Ok(id),
+            Self::Missing(name) => {
+                let message = format!("unable to find target container {name}");
+                Err(start_failure::container_config(message))
+            }
+        }
+    }
 }
 
 /// What a task that starts something needs of its worker.
@@ -72,12 +108,14 @@ impl Worker {
         let mut runs = self.observed.runs.iter();
         let created = runs.find(|run| run.name == name && run.attempt == attempt);
         let created = created.cloned();
+        let target = Target::of(self.raw_container(&name), &self.observed);
         let start = Start {
             events: self.container_events(&name),
             ..self.new_start()
         };
         self.tasks.spawn(async move {
-            let result = start.container(&name, attempt, &sandbox, created).await;
+            let result = start.container(&name, attempt, &sandbox, created, target);
+            let result = result.await;
             Outcome::Start(name, result)
         });
     }
@@ -133,12 +171,16 @@ impl Start {
         attempt: u32,
         sandbox: &Sandbox,
         created: Option<Run>,
+        target: Target,
     ) -> Result<(), StartError> {
         let image = self.image(name).await?;
         let _permit = self.acquire(&self.shared.starts).await?;
         let id = match self.reuse_created(name, sandbox, created).await? {
             Some(id) => id,
-            None => self.create(name, attempt, sandbox, &image).await?,
+            None => {
+                let create = self.create(name, attempt, sandbox, &image, target);
+                create.await?
+            }
         };
         match with_timeout(START_TIMEOUT, self.runtime().start(&id)).await {
             Ok(()) => {
@@ -192,6 +234,7 @@ impl Start {
         attempt: u32,
         sandbox: &Sandbox,
         image: &Image,
+        target: Target,
     ) -> Result<String, StartError> {
         let dependencies = &self.shared.dependencies;
         let addresses: &[IpAddr] = match &*sandbox.addresses {
@@ -202,7 +245,11 @@ impl Start {
         let configs = async {
             let sandbox = inputs.sandbox_config(pod, sandbox.attempt).await?;
             let container = inputs.container_config(pod, name, attempt, image, addresses);
-            Ok((sandbox, container.await?))
+            let container = ContainerConfig {
+                target: target.id()?,
+                ..container.await?
+            };
+            Ok((sandbox, container))
         };
         let (sandbox_config, config) = configs.await.map_err(|failure: StartFailure| {
             self.failed(failure.reason, failure.backoff_reason, &failure.message)

@@ -229,6 +229,7 @@ impl Worker {
             if let Some(status) = status.as_object_mut() {
                 status.remove("containerStatuses");
                 status.remove("initContainerStatuses");
+                status.remove("ephemeralContainerStatuses");
             }
         }
         status

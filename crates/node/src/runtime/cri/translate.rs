@@ -6,7 +6,7 @@ use super::cgroups::{self, Driver};
 use super::{api, labels};
 use crate::runtime::{
     ContainerConfig, Error, PortMapping, Propagation, READ_ONLY_PATHS, Result, SandboxConfig,
-    Seccomp, Security,
+    Seccomp,
 };
 
 /// Masked paths of `/proc` and `/sys`: upstream's list.
@@ -61,7 +61,7 @@ pub(super) fn sandbox(driver: Driver, config: &SandboxConfig) -> Result<api::Pod
 fn sandbox_security(config: &SandboxConfig) -> api::LinuxSandboxSecurityContext {
     let security = &config.security;
     api::LinuxSandboxSecurityContext {
-        namespace_options: Some(namespaces(config)),
+        namespace_options: Some(namespaces(config, "")),
         run_as_user: number(security.user),
         run_as_group: number(security.group).filter(|_| security.user.is_some()),
         readonly_rootfs: security.read_only_root,
@@ -71,8 +71,9 @@ fn sandbox_security(config: &SandboxConfig) -> api::LinuxSandboxSecurityContext 
     }
 }
 
-/// Whether namespaces are the node's, the pod's, or each container's own.
-fn namespaces(config: &SandboxConfig) -> api::NamespaceOption {
+/// Whether namespaces are the node's, the pod's, or each container's own. A container that would have a PID namespace of
+/// its own joins that of its target, which is a container's id or empty.
+fn namespaces(config: &SandboxConfig, target: &str) -> api::NamespaceOption {
     let node_or_pod = |node: bool| {
         if node {
             api::NamespaceMode::Node
@@ -82,13 +83,17 @@ fn namespaces(config: &SandboxConfig) -> api::NamespaceOption {
     };
     let pid = if config.host_pid || config.share_processes {
         node_or_pod(config.host_pid)
-    } else {
+    } else if target.is_empty() {
         api::NamespaceMode::Container
+    } else {
+        api::NamespaceMode::Target
     };
+    let joins = pid == api::NamespaceMode::Target;
     api::NamespaceOption {
         network: node_or_pod(config.host_network).into(),
         pid: pid.into(),
         ipc: node_or_pod(config.host_ipc).into(),
+        target_id: if joins { target } else { "" }.to_owned(),
     }
 }
 
@@ -154,7 +159,7 @@ pub(super) fn container(
         tty: config.tty,
         linux: Some(api::LinuxContainerConfig {
             resources: Some(resources(config)),
-            security_context: Some(security(sandbox, &config.security)),
+            security_context: Some(security(sandbox, config)),
         }),
     })
 }
@@ -206,7 +211,11 @@ fn resources(config: &ContainerConfig) -> api::LinuxContainerResources {
     }
 }
 
-fn security(sandbox: &SandboxConfig, security: &Security) -> api::LinuxContainerSecurityContext {
+fn security(
+    sandbox: &SandboxConfig,
+    config: &ContainerConfig,
+) -> api::LinuxContainerSecurityContext {
+    let security = &config.security;
     let unmasked = security.privileged || security.unmasked_proc;
     let paths = |paths: &[&str]| -> Vec<String> {
         let masked = paths.iter().filter(|_| !unmasked);
@@ -223,7 +232,7 @@ fn security(sandbox: &SandboxConfig, security: &Security) -> api::LinuxContainer
             drop_capabilities: security.capabilities.drop.clone(),
         }),
         privileged: security.privileged,
-        namespace_options: Some(namespaces(sandbox)),
+        namespace_options: Some(namespaces(sandbox, &config.target)),
         run_as_user: number(user),
         run_as_group: number(security.group),
         run_as_username: if by_name {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use kennel_shim::PidNamespace;
 use kennel_shim::cgroup::{Limits, SHIMS};
 use kennel_shim::state::{ALREADY, Dir, OK, Status};
 use tokio::io::AsyncReadExt as _;
@@ -61,13 +62,18 @@ impl Launcher {
     /// Returns the shim's report of the start.
     async fn launch(&self, dir: &Dir) -> Result<String> {
         let spec = Spec::read(dir.path()).map_err(io(dir.path()))?;
+        let pid_namespace = match (spec.own_processes, spec.target.as_str()) {
+            (false, _) => PidNamespace::Host,
+            (true, "") => PidNamespace::Own,
+            (true, target) => PidNamespace::Of(dir.path().with_file_name(target)),
+        };
         let options = kennel_shim::Options {
             log: spec.log,
             init: self.init.clone(),
             tty: spec.tty,
             stdin: spec.stdin,
             stdin_once: spec.stdin_once,
-            own_pid_namespace: spec.own_processes,
+            pid_namespace,
             cgroup: spec.cgroup,
         };
         let mut child = Command::new(&self.shim)

@@ -32,6 +32,9 @@ pub(super) struct Spec {
     pub(super) hidden: PathBuf,
     /// It has a PID namespace of its own.
     pub(super) own_processes: bool,
+    /// The id of the container of the same sandbox whose PID namespace it joins instead; empty for none.
+    #[serde(default)]
+    pub(super) target: String,
     /// Empty for the host's.
     pub(super) hostname: String,
     pub(super) read_only_root: bool,
@@ -155,6 +158,7 @@ impl Spec {
             own_root: privileges.root,
             hidden: privileges.hidden.clone(),
             own_processes: privileges.root && !sandbox.host_pid,
+            target: config.target.clone(),
             hostname: if privileges.root {
                 sandbox.hostname.clone()
             } else {

@@ -18,7 +18,8 @@ pub(super) fn sandbox(config: &SandboxConfig, privileges: &Privileges) -> Result
         (
             config.share_processes,
             format!(
-                "cannot share processes among containers alone: set hostPID: true, or {ENGINE}"
+                "cannot share processes among containers alone: leave out shareProcessNamespace (kubectl debug \
+                 --copy-to: --share-processes=false), set hostPID: true, or {ENGINE}"
             ),
         ),
         (

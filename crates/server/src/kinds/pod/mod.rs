@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  defaults (in core): defaults of pods and templates; defaults_pod: defaults of pods alone
-//!  create, update, status, ephemeral, bind: what the server sets and checks at each write
+//!  create, update, status, ephemeral_containers, bind: what the server sets and checks at each write
 //!  spec ─▶ volumes, containers, affinity, …: validation of a pod spec, one module per topic
 //!  template: validation of a pod template
 //! ```
@@ -20,6 +20,7 @@ mod defaults_pod;
 mod disks;
 mod downward;
 mod env;
+mod ephemeral_containers;
 mod files;
 mod gated;
 mod leniency;
@@ -107,6 +108,14 @@ impl Strategy for Pod {
 
     fn validate_status_update(&self, new: &Value, old: &Value) -> Errors {
         status::validate(new, old)
+    }
+
+    fn prepare_subresource_update(&self, new: &mut Value, old: &Value, _now: &str) {
+        ephemeral_containers::prepare(new, old);
+    }
+
+    fn validate_subresource_update(&self, new: &Value, old: &Value) -> Errors {
+        ephemeral_containers::validate(new, old)
     }
 
     fn grace_seconds(&self, pod: &Value, asked: Option<i64>) -> i64 {

@@ -132,7 +132,7 @@ fn forgive(spec: &mut Value, old: &Value) {
 }
 
 /// The difference, one line per field and side.
-fn difference(out: &mut String, path: &str, old: &Value, new: &Value) {
+pub(super) fn difference(out: &mut String, path: &str, old: &Value, new: &Value) {
     if same(old, new) {
         return;
     }

@@ -5,7 +5,7 @@ use http::{Method, Response};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 
-use super::{ConnectRequest, forward, location};
+use super::{ConnectRequest, agent, forward, location};
 use crate::agent_client::Agent;
 use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::limits;
@@ -26,12 +26,7 @@ pub(super) async fn serve(request: &ConnectRequest<'_>) -> Result<Response<Body>
     let nothing = bytes::Bytes::new();
     let forwarded = forward::request(&Method::GET, &agent.authority(), &target, &headers, nothing)?;
     let api = request.api;
-    let answer = api
-        .settings
-        .certificates
-        .agents
-        .send(&agent, forwarded)
-        .await;
+    let answer = agent::send(api, &agent, forwarded).await;
     let answer = answer.map_err(|why| ApiError::without_reason(format!("Get \"{url}\": {why}")))?;
     let code = answer.status().as_u16();
     if !(200..=206).contains(&code) {

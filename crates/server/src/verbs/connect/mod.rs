@@ -9,6 +9,7 @@
 //! The server checks the request against the stored pod and node, and relays the rest unread. It never sends
 //! the client's credentials to an agent.
 
+mod agent;
 mod forward;
 pub(super) mod location;
 mod log;

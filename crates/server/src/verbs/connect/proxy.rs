@@ -3,7 +3,7 @@
 
 use http::Response;
 
-use super::{ConnectRequest, forward, location};
+use super::{ConnectRequest, agent, forward, location};
 use crate::agent_client::{self, Answer, Request, SendError};
 use crate::request::path::split_proxied;
 use crate::response::Body;
@@ -52,13 +52,7 @@ pub(super) async fn to_node(request: &ConnectRequest<'_>) -> Result<Response<Bod
         return Err(ApiError::bad_request(why));
     }
     let forwarded = forwarded(request, &agent.authority())?;
-    let answer = request
-        .api
-        .settings
-        .certificates
-        .agents
-        .send(&agent, forwarded)
-        .await;
+    let answer = agent::send(request.api, &agent, forwarded).await;
     respond(request, answer)
 }
 

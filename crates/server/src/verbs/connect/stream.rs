@@ -5,7 +5,7 @@ use form_urlencoded::Serializer;
 use http::{HeaderMap, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 
-use super::{ConnectRequest, forward, location};
+use super::{ConnectRequest, agent, forward, location};
 use crate::agent_client::Agent;
 use crate::registry::Connect;
 use crate::request::query::Query;
@@ -35,12 +35,7 @@ pub(super) async fn serve(
     let body = request.call.body.clone();
     let forwarded = forward::request(method, &agent.authority(), &target, headers, body)?;
     let api = request.api;
-    let answer = api
-        .settings
-        .certificates
-        .agents
-        .send(&agent, forwarded)
-        .await;
+    let answer = agent::send(api, &agent, forwarded).await;
     let mut answer =
         answer.map_err(|why| ApiError::without_reason(format!("error dialing backend: {why}")))?;
     let ending = api.hubs.ending();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ResolvesServerCertUsingSni, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -54,7 +54,22 @@ const REQUESTS_MAX: usize = 64;
 impl Agent {
     /// Starts an agent with a certificate for this name.
     pub(super) async fn start(name: &str, ca_pem: &str, ca_key_pem: &str) -> Self {
-        let acceptor = TlsAcceptor::from(Arc::new(settings(name, ca_pem, ca_key_pem)));
+        Self::serve(settings(name, ca_pem, ca_key_pem)).await
+    }
+
+    /// Starts an agent that has no certificate yet.
+    pub(super) async fn without_certificate() -> Self {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let settings = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
+        Self::serve(settings).await
+    }
+
+    async fn serve(settings: ServerConfig) -> Self {
+        let acceptor = TlsAcceptor::from(Arc::new(settings));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, seen) = mpsc::channel(REQUESTS_MAX);

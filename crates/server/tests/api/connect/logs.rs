@@ -1,10 +1,13 @@
 //! `pods/log`: the request to the agent, the answer, and errors.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{Method, header};
 use http_body_util::BodyExt as _;
 use kennel_server::request::User;
 use serde_json::json;
 
+use super::agent::Agent;
 use super::fixture::Fixture;
 use crate::fixture::{PODS, request};
 
@@ -147,4 +150,52 @@ async fn an_agent_must_prove_that_it_is_its_nodes() {
         fixture.agent.seen.try_recv().is_err(),
         "it was told nothing"
     );
+}
+
+/// A node that has asked for a serving certificate, which nobody has approved.
+#[tokio::test]
+async fn a_node_whose_certificate_waits_for_approval_says_so() {
+    let fixture = Fixture::new().await;
+    let agent = Agent::without_certificate().await;
+    fixture.node("new", agent.address.port()).await;
+    let container = json!([{"name": "c", "image": "i:1"}]);
+    fixture.pod("q", "new", container).await;
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["new".to_owned()]).unwrap();
+    let names = &mut params.distinguished_name;
+    names.push(rcgen::DnType::CommonName, "system:node:new");
+    names.push(rcgen::DnType::OrganizationName, "system:nodes");
+    let pem = params.serialize_request(&key).unwrap().pem().unwrap();
+    let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": "csr-1"}, "spec": {"request": STANDARD.encode(pem),
+            "signerName": "kubernetes.io/kubelet-serving",
+            "usages": ["digital signature", "server auth"]}});
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let node = User::authenticated("system:node:new", vec!["system:nodes".to_owned()]);
+    let post = request(Method::POST, path, Some(&csr));
+    fixture.send(post, node).await.is(201);
+    let words = "tls: node new has no serving certificate yet: its certificate request csr-1 waits for approval; \
+                 to approve it: kubectl certificate approve csr-1";
+    let address = agent.address;
+    let log = fixture.get(&format!("{PODS}/q/log")).await.is(500);
+    let url = format!("https://{address}/containerLogs/default/q/c");
+    assert_eq!(log["message"], format!("Get \"{url}\": {words}"));
+    let mut client = fixture.client().await;
+    for target in [
+        "exec?command=sh&stdout=1",
+        "attach?stdout=1",
+        "portforward?ports=80",
+    ] {
+        let headers = ["Connection: Upgrade", "Upgrade: SPDY/3.1"];
+        client
+            .ask(&format!("POST {PODS}/q/{target}"), &headers)
+            .await;
+        client
+            .until(&format!("error dialing backend: {words}"))
+            .await;
+        client = fixture.client().await;
+    }
+    let proxied = fixture.get("/api/v1/nodes/new/proxy/healthz").await.is(503);
+    let message = format!("error trying to reach service: {words}");
+    assert_eq!(proxied["message"], message);
 }

@@ -52,11 +52,11 @@ messages! {
         9 => seccomp: Option<SecurityProfile> as message optional,
     }
 
-    #[derive(Copy)]
     NamespaceOption {
         1 => network: i32 as enumeration = "NamespaceMode",
         2 => pid: i32 as enumeration = "NamespaceMode",
         3 => ipc: i32 as enumeration = "NamespaceMode",
+        4 => target_id: String as string,
     }
 
     SecurityProfile {
@@ -139,6 +139,7 @@ pub(crate) enum NamespaceMode {
     Pod = 0,
     Container = 1,
     Node = 2,
+    Target = 3,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]

@@ -24,8 +24,8 @@ const PUBLISHED: &[(&str, &str)] = &[
         "Mount",
         "container_path 1, host_path 2, readonly 3, propagation 5",
     ),
-    ("NamespaceMode", "Pod 0, Container 1, Node 2"),
-    ("NamespaceOption", "network 1, pid 2, ipc 3"),
+    ("NamespaceMode", "Pod 0, Container 1, Node 2, Target 3"),
+    ("NamespaceOption", "network 1, pid 2, ipc 3, target_id 4"),
     ("Int64Value", "value 1"),
     ("UInt64Value", "value 1"),
     (
