@@ -5,6 +5,7 @@
 
 mod admission;
 mod apply;
+mod apply_input;
 mod audit;
 mod authentication;
 mod authorization;
