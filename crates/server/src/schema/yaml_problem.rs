@@ -97,7 +97,10 @@ const PROBLEMS: [(&str, &str, Stage); 16] = [
 
 /// A problem that our parser has described so, at a line counted from 1.
 pub(super) fn describe(text: &str, message: &str, line: u64) -> String {
-    if message == "unclosed quote" {
+    // An unclosed quote takes in all that follows, which our parser refuses where it is not indented.
+    let is_odd = |quote| text.matches(quote).count() % 2 == 1;
+    let unclosed = message.contains("multiline quoted scalar") && (is_odd('"') || is_odd('\''));
+    if unclosed || message == "unclosed quote" {
         let line = 1 + text.matches('\n').count();
         return at(
             line as u64,

@@ -195,6 +195,7 @@ async fn yaml_that_cannot_be_read_is_explained_in_the_words_of_go_yaml() {
         ("a: [1, 2\n", "line 1: did not find expected ',' or ']'"),
         ("a: {b: 1\n", "line 1: did not find expected ',' or '}'"),
         ("a: \"b\n", "line 2: found unexpected end of stream"),
+        ("a: \"b\nc: d\n", "line 3: found unexpected end of stream"),
         ("a: *b\n", "unknown anchor 'b' referenced"),
         ("k: [*other-one]\n", "unknown anchor 'other-one' referenced"),
         (
