@@ -1,20 +1,28 @@
 #!/bin/sh
-# Puts two real kubectls below .tools, for the tests that speak to Kennel as users do:
+# Puts three real kubectls below .tools, for the tests that speak to Kennel as users do:
 #
 #   .tools/kubectl-1.20   the one Debian 12 ships
 #   .tools/kubectl-1.32   the one Debian 13 ships, or any kubectl >= 1.32 found on this machine
+#   .tools/kubectl-1.36   the one Debian 14 will ship, or any kubectl >= 1.36 found on this machine
 #
 # They are fetched as packages, with signatures checked, from the mirror this machine already uses:
 # its own source entry is copied with other suites in it. Nothing is installed, and apt's own state is
-# not touched: everything happens in a directory that is removed again. Once the two are there, this
+# not touched: everything happens in a directory that is removed again. Once the three are there, this
 # script needs no network and does nothing.
 set -eu
 cd "$(dirname "$0")/.."
 
-OLD=.tools/kubectl-1.20
-NEW=.tools/kubectl-1.32
-OLD_SUITE=bookworm OLD_PACKAGE=kubernetes-client
-NEW_SUITE=trixie NEW_PACKAGE=kubectl
+VERSIONS="1.20 1.32 1.36"
+SUITES="bookworm trixie forky"
+
+# Prints where the kubectl of a version comes from: the suite, and the package in it.
+source_of() {
+    case $1 in
+    1.20) echo bookworm kubernetes-client ;;
+    1.32) echo trixie kubectl ;;
+    1.36) echo forky kubectl ;;
+    esac
+}
 
 say() { echo "kubectls: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -25,14 +33,21 @@ minor_version() {
         sed -n 's/.*"minor": *"\([0-9]*\).*/\1/p' | head -n 1
 }
 
-is_old() { [ "$(minor_version "$1")" = 20 ]; }
-is_new() { minor=$(minor_version "$1"); [ "${minor:-0}" -ge 32 ]; }
-both_there() { is_old "$OLD" && is_new "$NEW"; }
+# is VERSION FILE: the oldest must be that version, the others may be newer.
+is() {
+    minor=$(minor_version "$2")
+    case $1 in
+    1.20) [ "$minor" = 20 ] ;;
+    *) [ "${minor:-0}" -ge "${1#1.}" ] ;;
+    esac
+}
+is_there() { is "$1" ".tools/kubectl-$1"; }
+all_there() { for version in $VERSIONS; do is_there "$version" || return 1; done; }
 
-# Prints this machine's apt entry for Debian's main archive, with the two suites put into it. The rest
+# Prints this machine's apt entry for Debian's main archive, with the suites put into it. The rest
 # of the entry (mirror, key, options) stays what it is here.
 mirror_entry_deb822() {
-    awk -v RS= -v codename="$1" -v suites="$OLD_SUITE $NEW_SUITE" '
+    awk -v RS= -v codename="$1" -v suites="$SUITES" '
         $0 ~ "(^|\n)Suites:[^\n]*[ \t]" codename "([ \t\n]|$)" &&
         $0 ~ "(^|\n)Types:[^\n]*[ \t]deb([ \t\n]|$)" &&
         $0 !~ "(^|\n)Enabled:[ \t]*no" {
@@ -45,29 +60,29 @@ mirror_entry_deb822() {
 
 mirror_entry_one_line() {
     cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-        awk -v codename="$1" -v old="$OLD_SUITE" -v new="$NEW_SUITE" '
+        awk -v codename="$1" -v suites="$SUITES" '
             $1 == "deb" {
                 for (i = 2; i < NF; i++) if ($i == codename && $(i + 1) == "main") {
                     entry = ""
                     for (j = 1; j < i; j++) entry = entry $j " "
-                    print entry old " main"
-                    print entry new " main"
+                    count = split(suites, suite, " ")
+                    for (j = 1; j <= count; j++) print entry suite[j] " main"
                     exit
                 }
             }'
 }
 
-# Fetches Debian's package of one suite and unpacks its kubectl to where it is told.
+# fetch VERSION SUITE PACKAGE: fetches Debian's package and unpacks its kubectl.
 fetch() {
-    package=$1 suite=$2 target=$3
-    say "fetching package $package of Debian $suite"
-    (cd "$WORK/packages" && apt-get $APT_OPTIONS -q download "$package/$suite" >&2) || return 1
+    target=.tools/kubectl-$1
+    say "fetching package $3 of Debian $2"
+    (cd "$WORK/packages" && rm -f ./*.deb && apt-get $APT_OPTIONS -q download "$3/$2" >&2) || return 1
     rm -rf "$WORK/unpacked"
-    dpkg-deb -x "$WORK/packages/$package"_*.deb "$WORK/unpacked" || return 1
+    dpkg-deb -x "$WORK/packages/$3"_*.deb "$WORK/unpacked" || return 1
     install -m 0755 "$WORK/unpacked/usr/bin/kubectl" "$target.new" && mv -f "$target.new" "$target"
 }
 
-# Prepares apt in a directory of its own, with nothing but the mirror's two suites.
+# Prepares apt in a directory of its own, with nothing but these suites of the mirror.
 prepare_apt() {
     codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
     mkdir -p "$WORK/state/lists/partial" "$WORK/cache/archives/partial" "$WORK/packages"
@@ -90,24 +105,25 @@ prepare_apt() {
 }
 
 # Links this machine's own kubectl where it is new enough.
-link_local_new() {
-    candidate=$(command -v kubectl) && is_new "$candidate" || return 1
-    say "taking $candidate instead"
-    ln -sfn "$(readlink -f "$candidate")" "$NEW"
+link_local() {
+    candidate=$(command -v kubectl) && is "$1" "$candidate" || return 1
+    say "taking $candidate as kubectl $1"
+    ln -sfn "$(readlink -f "$candidate")" ".tools/kubectl-$1"
 }
 
-if both_there; then exit 0; fi
+if all_there; then exit 0; fi
 mkdir -p .tools
 exec 9>.tools/kubectls.lock
 flock 9
-if both_there; then exit 0; fi
+if all_there; then exit 0; fi
 
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 trap 'exit 1' INT TERM
 prepare_apt || say "the package lists could not be read"
-is_old "$OLD" || fetch "$OLD_PACKAGE" "$OLD_SUITE" "$OLD" || true
-is_new "$NEW" || fetch "$NEW_PACKAGE" "$NEW_SUITE" "$NEW" || link_local_new || true
-is_old "$OLD" || die "no kubectl 1.20: package $OLD_PACKAGE of Debian $OLD_SUITE could not be fetched"
-is_new "$NEW" || die "no kubectl >= 1.32, neither from Debian $NEW_SUITE nor on this machine"
-say "$OLD and $NEW are ready"
+for version in $VERSIONS; do
+    # shellcheck disable=SC2046 # two words on purpose
+    is_there "$version" || fetch "$version" $(source_of "$version") || link_local "$version" || true
+    is_there "$version" || die "no kubectl $version, neither from Debian ($(source_of "$version")) nor on this machine"
+done
+say "kubectl $VERSIONS are ready"

@@ -17,7 +17,8 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 #   strace           the store's test that no write is acknowledged before its sync
 #   diffutils        kubectl diff, in the sessions
 #   bind9-dnsutils   dig, a real resolver for the tests of names
-#   sqlite3, curl    what the guides use beside kubectl; curl also fetches Helm
+#   sqlite3, curl    what the guides use beside kubectl; curl also fetches Helm and other clients
+#   python3, nodejs  the official Python and JavaScript clients of Kubernetes
 #   containerd       the container runtime that the tests of the agent start on sockets of their own
 #   runc             what containerd runs containers with
 #   containernetworking-plugins  the networks of its pods
@@ -29,7 +30,7 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 #   adduser          what the package depends on, to be installed in the tests
 #   groff-base       sets the manual pages
 #   g++              libFuzzer, for the fuzz targets
-TEST="strace diffutils bind9-dnsutils sqlite3 curl containerd runc containernetworking-plugins busybox-static libfaketime
+TEST="strace diffutils bind9-dnsutils sqlite3 curl python3 nodejs containerd runc containernetworking-plugins busybox-static libfaketime
 iptables systemd procps adduser groff-base g++"
 
 case ${1:-test} in

@@ -70,6 +70,7 @@ export CARGO_TERM_COLOR=never
 gate "Debian packages" scripts/packages.sh
 gate "Helm" scripts/helm.sh
 gate "kubectl binaries" scripts/kubectls.sh
+gate "Python and JavaScript clients" scripts/clients.sh
 gate "node exporter and Prometheus" scripts/prometheus.sh
 gate "format (make fix repairs it)" cargo fmt --check
 gate "licences, bans and sources of dependencies" scripts/deny.sh

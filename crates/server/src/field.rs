@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
+use kennel_core::go;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The path of a field: `spec.containers[0].ports[1].hostPort`.
 ///
@@ -162,6 +163,14 @@ pub struct FieldError {
     pub message: String,
 }
 
+/// A value as upstream prints it in an error: a string as Go's `%q` does, anything else as JSON.
+fn shown(value: impl Serialize) -> String {
+    match json!(value) {
+        Value::String(text) => go::quote(&text),
+        other => other.to_string(),
+    }
+}
+
 impl FieldError {
     fn new(mistake: Mistake, path: &Path, shown: Option<String>, detail: &str) -> Self {
         let mut message = mistake.prefix().to_owned();
@@ -187,7 +196,7 @@ impl FieldError {
 
     /// Shows the value as JSON.
     pub fn invalid(path: &Path, value: impl Serialize, detail: &str) -> Self {
-        Self::invalid_shown(path, json!(value).to_string(), detail)
+        Self::invalid_shown(path, shown(value), detail)
     }
 
     /// Like [`Self::invalid`], for values that upstream does not print as JSON.
@@ -197,7 +206,7 @@ impl FieldError {
 
     /// Lists the supported values in the given order.
     pub fn not_supported(path: &Path, value: impl Serialize, supported: &[&str]) -> Self {
-        Self::not_supported_shown(path, json!(value).to_string(), supported)
+        Self::not_supported_shown(path, shown(value), supported)
     }
 
     /// Like [`Self::not_supported`], for values that upstream does not print as JSON.
@@ -216,7 +225,7 @@ impl FieldError {
     }
 
     pub fn duplicate(path: &Path, value: impl Serialize) -> Self {
-        Self::duplicate_shown(path, json!(value).to_string(), "")
+        Self::duplicate_shown(path, shown(value), "")
     }
 
     /// Like [`Self::duplicate`], for values that upstream does not print as JSON. The detail may be empty.
@@ -225,7 +234,7 @@ impl FieldError {
     }
 
     pub fn not_found(path: &Path, value: impl Serialize) -> Self {
-        Self::new(Mistake::NotFound, path, Some(json!(value).to_string()), "")
+        Self::new(Mistake::NotFound, path, Some(shown(value)), "")
     }
 
     /// `max` is in bytes.

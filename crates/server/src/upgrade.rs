@@ -1,6 +1,9 @@
 //! HTTP upgrades: a connection that switches protocols and is relayed to a backend, byte for byte, until one
 //! side closes or the server stops.
 
+mod frame;
+
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Request;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::frame::FrameBoundaries;
 use crate::fairness::Seat;
 use crate::limits;
+
+/// The buffer of one direction, as large as that of `tokio::io::copy`.
+const COPY_BYTES: usize = 8 * 1024;
 
 /// The upgrade that a request asks for.
 pub(crate) struct Upgrade {
@@ -47,8 +54,9 @@ impl Upgrade {
         self.seat = seat;
     }
 
-    /// Relays between the client and the backend, once the answer (101) has been sent.
-    pub(crate) fn connect<F>(self, backend: F, ending: CancellationToken)
+    /// Relays between the client and the backend, once the answer (101) has been sent. `is_websocket` says which protocol the
+    /// backend speaks.
+    pub(crate) fn connect<F>(self, backend: F, is_websocket: bool, ending: CancellationToken)
     where
         F: AsyncRead + AsyncWrite + Send + 'static,
     {
@@ -66,7 +74,7 @@ impl Upgrade {
             match client {
                 Ok(client) => {
                     may_stall.store(true, Ordering::Relaxed);
-                    relay(TokioIo::new(client), backend, ending).await;
+                    relay(TokioIo::new(client), backend, is_websocket, ending).await;
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the client closed the connection before the upgrade");
@@ -79,7 +87,7 @@ impl Upgrade {
 
 /// Copies in both directions. Ends when the backend closes or the server stops; when the client closes, the
 /// backend gets [`limits::DRAIN`] to send the rest.
-async fn relay<N, F>(client: N, backend: F, ending: CancellationToken)
+async fn relay<N, F>(client: N, backend: F, is_websocket: bool, ending: CancellationToken)
 where
     N: AsyncRead + AsyncWrite,
     F: AsyncRead + AsyncWrite,
@@ -91,9 +99,17 @@ where
         copied.and(backend_write.shutdown().await)
     };
     let down = async {
+        let copy = async {
+            if is_websocket {
+                copy_frames(&mut backend_read, &mut client_write).await
+            } else {
+                let copied = tokio::io::copy(&mut backend_read, &mut client_write).await;
+                copied.map(drop)
+            }
+        };
         let copied = tokio::select! {
-            copied = tokio::io::copy(&mut backend_read, &mut client_write) => copied,
-            () = ending.cancelled() => Ok(0),
+            copied = copy => copied,
+            () = ending.cancelled() => Ok(()),
         };
         copied.and(client_write.shutdown().await)
     };
@@ -110,16 +126,43 @@ where
     }
 }
 
+/// Copies frame by frame, each in a TLS record of its own. The Python client of Kubernetes polls the socket after each frame,
+/// and would not see a second one that the TLS library has read already.
+async fn copy_frames<R, W>(from: &mut R, to: &mut W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut frames = FrameBoundaries::default();
+    let mut buffer = vec![0; COPY_BYTES];
+    loop {
+        let length = from.read(&mut buffer).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        let mut rest = &buffer[..length];
+        while !rest.is_empty() {
+            let (frame, more) = rest.split_at(frames.advance(rest));
+            to.write_all(frame).await?;
+            rest = more;
+        }
+        to.flush().await?;
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, duplex};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::duplex;
 
     use super::*;
 
     #[tokio::test]
     async fn bytes_are_relayed_until_the_backend_closes() {
         let ((mut client, server_end), (backend, mut agent)) = (duplex(64), duplex(64));
-        let relaying = tokio::spawn(relay(server_end, backend, CancellationToken::new()));
+        let relaying = tokio::spawn(relay(server_end, backend, false, CancellationToken::new()));
         client.write_all(b"ls").await.unwrap();
         let mut received = [0; 2];
         agent.read_exact(&mut received).await.unwrap();
@@ -135,7 +178,7 @@ mod tests {
     #[tokio::test]
     async fn output_after_the_client_has_closed_still_arrives() {
         let ((mut client, server_end), (backend, mut agent)) = (duplex(64), duplex(64));
-        let relaying = tokio::spawn(relay(server_end, backend, CancellationToken::new()));
+        let relaying = tokio::spawn(relay(server_end, backend, false, CancellationToken::new()));
         client.shutdown().await.unwrap();
         let mut received = Vec::new();
         agent.read_to_end(&mut received).await.unwrap();
@@ -152,9 +195,41 @@ mod tests {
         let ((client, server_end), (backend, _agent)) = (duplex(64), duplex(64));
         drop(client);
         let ending = CancellationToken::new();
-        let mut relaying = Box::pin(relay(server_end, backend, ending.clone()));
+        let mut relaying = Box::pin(relay(server_end, backend, false, ending.clone()));
         assert!(futures_util::poll!(relaying.as_mut()).is_pending());
         ending.cancel();
         relaying.await;
+    }
+
+    /// Counts the bytes of each write.
+    #[derive(Default)]
+    struct Writes(Vec<usize>);
+
+    impl AsyncWrite for Writes {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.0.push(bytes.len());
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn each_frame_is_written_by_itself() {
+        // Two messages of three bytes and a close message, read at once.
+        let mut frames: &[u8] = b"\x82\x03\x01ab\x82\x03\x02cd\x88\x00";
+        let mut writes = Writes::default();
+        copy_frames(&mut frames, &mut writes).await.unwrap();
+        assert_eq!(writes.0, [5, 5, 2]);
     }
 }

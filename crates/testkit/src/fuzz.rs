@@ -3,9 +3,10 @@
 //! `fuzz/` runs these under a fuzzer, and `tests/corpus.rs` on a fixed corpus. They panic when
 //! something does not hold, and know nothing of how inputs come about.
 
+mod managed_fields;
+
 use std::fmt::Write as _;
 
-use kennel_core::managed_fields::{FieldManager, FieldSet, Managers, Ownership};
 use kennel_core::selector::{FieldSelector, Selector};
 use kennel_server::continuation::Continuation;
 use kennel_server::object::{Document, Head};
@@ -14,20 +15,23 @@ use kennel_server::protobuf::{Envelope, raw_member, transcode};
 use kennel_server::registry::{RESOURCES, Resource};
 use kennel_server::request::path::{self, Place, Route};
 use kennel_server::request::{accept, query::Query};
-use kennel_server::schema::{self, Structure, Type};
+use kennel_server::schema::{self, Type};
 use serde_json::{Value, json as tree};
+
+pub use managed_fields::{apply, fields_v1};
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("bodies", bodies),
     ("protobuf", protobuf),
     ("selectors", selectors),
     ("patches", patches),
     ("paths", paths),
     ("apply", apply),
+    ("fields_v1", fields_v1),
 ];
 
 /// The kinds that a body which names none is tried as: the widest ones, and one that keeps raw JSON.
@@ -168,13 +172,19 @@ pub fn selectors(input: &[u8]) {
     }
 }
 
+/// An object and what is done to it: the input before and after a line of three dashes. An empty object where there is
+/// none.
+fn split(input: &[u8]) -> (&[u8], &[u8]) {
+    let at = input.windows(SEPARATOR.len()).position(|w| w == SEPARATOR);
+    match at {
+        Some(at) => (&input[..at], &input[at + SEPARATOR.len()..]),
+        None => (b"{}", input),
+    }
+}
+
 /// Patches of all three kinds. The input is `object`, a line of three dashes, and `patch`; or a patch.
 pub fn patches(input: &[u8]) {
-    let at = input.windows(SEPARATOR.len()).position(|w| w == SEPARATOR);
-    let (object, patch) = match at {
-        Some(at) => (&input[..at], &input[at + SEPARATOR.len()..]),
-        None => (&b"{}"[..], input),
-    };
+    let (object, patch) = split(input);
     let Ok(object) = schema::parse(object) else {
         return;
     };
@@ -227,60 +237,6 @@ fn identity(object: &Value) {
         let _refused = strategic::apply(type_of(row), &mut patched, tree!({}));
     }
     assert_eq!(&patched, object, "an empty patch changed something");
-}
-
-/// Server-side apply. The input is `object`, a line of three dashes, and the configuration, in YAML; or a
-/// configuration. Whatever it contains is read as `fieldsV1` and `managedFields`, too.
-pub fn apply(input: &[u8]) {
-    let at = input.windows(SEPARATOR.len()).position(|w| w == SEPARATOR);
-    let (object, config) = match at {
-        Some(at) => (&input[..at], &input[at + SEPARATOR.len()..]),
-        None => (&b"{}"[..], input),
-    };
-    let (Ok(object), Ok(config)) = (schema::parse_yaml(object), schema::parse_yaml(config)) else {
-        return;
-    };
-    let (object, config) = (object.value, config.value);
-    for value in [&object, &config] {
-        if let Ok(fields) = FieldSet::from_fields_v1(value) {
-            let written = serde_json::from_str(&fields.to_fields_v1()).expect("fields are JSON");
-            let again = FieldSet::from_fields_v1(&written).expect("our own fields can be read");
-            assert_eq!(again, fields);
-        }
-        let _unusable = Managers::from_value(&value["metadata"]["managedFields"]);
-    }
-    for row in RESOURCES
-        .iter()
-        .filter(|row| USUAL_KINDS.contains(&row.kind))
-    {
-        apply_twice(row, &object, &config);
-    }
-}
-
-/// What was applied can be applied again, and that changes nothing.
-fn apply_twice(row: &Resource, object: &Value, config: &Value) {
-    let fields = FieldManager {
-        schema: Structure::Object(type_of(row)),
-        manager: "fuzz",
-        api_version: &row.api_version(),
-        subresource: "",
-        ignored: &FieldSet::default(),
-        now: jiff::Timestamp::UNIX_EPOCH,
-    };
-    let Ok(first) = fields.apply(Some(object), config, Managers::default(), true) else {
-        return;
-    };
-    let listed = Ownership::Listed(first.managers.clone());
-    let stored = listed.relative_to(fields.schema, fields.api_version, &first.object);
-    let managers = stored.list(fields.schema, fields.api_version, &first.object);
-    assert_eq!(managers, first.managers, "what is stored is what was");
-    if let Ok(second) = fields.apply(Some(&first.object), config, first.managers.clone(), false) {
-        assert_eq!(
-            second.object, first.object,
-            "applying twice is applying once"
-        );
-        assert_eq!(second.managers, first.managers);
-    }
 }
 
 /// Paths, queries and Accept headers.

@@ -8,24 +8,27 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// The kubectls that `scripts/kubectls.sh` provides: the oldest served, and a recent one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kubectls that `scripts/kubectls.sh` provides: the oldest served, a recent one, and the newest to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// Debian 12's.
     V1_20,
     /// Debian 13's, or any newer one.
     V1_32,
+    /// Debian 14's, or any newer one.
+    V1_36,
 }
 
 impl Version {
-    /// Both, oldest first.
-    pub const ALL: [Self; 2] = [Self::V1_20, Self::V1_32];
+    /// All, oldest first.
+    pub const ALL: [Self; 3] = [Self::V1_20, Self::V1_32, Self::V1_36];
 
     /// As people write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::V1_20 => "1.20",
             Self::V1_32 => "1.32",
+            Self::V1_36 => "1.36",
         }
     }
 
@@ -126,8 +129,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_are_there_and_are_what_they_say() {
-        for (version, least, most) in [(Version::V1_20, 20, 20), (Version::V1_32, 32, u32::MAX)] {
+    fn all_versions_are_there_and_are_what_they_say() {
+        for (version, least, most) in [
+            (Version::V1_20, 20, 20),
+            (Version::V1_32, 32, u32::MAX),
+            (Version::V1_36, 36, u32::MAX),
+        ] {
             let kubectl = Kubectl::new(version, Path::new("/nonexistent"));
             let answer = kubectl.run(&["version", "--client", "-o", "json"]).ok();
             let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();

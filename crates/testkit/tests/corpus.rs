@@ -125,3 +125,28 @@ fn patches() {
 fn paths() {
     check("paths");
 }
+
+#[test]
+fn apply() {
+    check("apply");
+}
+
+#[test]
+fn fields_v1() {
+    check("fields_v1");
+}
+
+#[test]
+fn every_target_is_checked() {
+    let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+    let checked = [
+        "bodies",
+        "protobuf",
+        "selectors",
+        "patches",
+        "paths",
+        "apply",
+        "fields_v1",
+    ];
+    assert_eq!(names, checked);
+}

@@ -101,7 +101,7 @@ fn comparable(text: &str) -> String {
 fn every_step_ends_as_it_ends_with_kubernetes() {
     let kennel = Kennel::server(env!("CARGO_BIN_EXE_kennel"));
     let walk = Walk {
-        kubectl: Kubectl::new(Version::V1_32, &kennel.kubeconfig()),
+        kubectl: Kubectl::new(Version::V1_36, &kennel.kubeconfig()),
         access: Access::admin(kennel.address(), &kennel.data_dir()),
     };
     walk.kubectl.run(&["create", "namespace", NAMESPACE]).ok();

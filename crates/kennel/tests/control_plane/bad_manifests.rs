@@ -43,7 +43,7 @@ fn difference(kubectl: &Kubectl, entry: &Value) -> Option<String> {
 #[test]
 fn kubectl_prints_what_it_prints_with_kubernetes() {
     let kennel = Kennel::server(env!("CARGO_BIN_EXE_kennel"));
-    let kubectl = Kubectl::new(Version::V1_32, &kennel.kubeconfig());
+    let kubectl = Kubectl::new(Version::V1_36, &kennel.kubeconfig());
     let entries = entries();
     assert_eq!(entries.len(), ENTRIES);
     let differences: Vec<String> = entries

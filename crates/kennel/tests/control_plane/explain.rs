@@ -65,3 +65,8 @@ fn every_resource_is_explained_by_kubectl_1_20() {
 fn every_resource_is_explained_by_kubectl_1_32() {
     explains_everything(Version::V1_32);
 }
+
+#[test]
+fn every_resource_is_explained_by_kubectl_1_36() {
+    explains_everything(Version::V1_36);
+}

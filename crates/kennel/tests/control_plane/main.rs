@@ -11,6 +11,7 @@ mod audit_and_encryption;
 mod bad_manifests;
 mod bench;
 mod bootstrap;
+mod clients;
 mod cluster_faults;
 mod container_failures;
 mod daemonset_controller;

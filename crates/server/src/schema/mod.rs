@@ -55,6 +55,7 @@ mod time;
 mod trail;
 mod types;
 mod yaml;
+mod yaml_problem;
 
 pub use conform::conform;
 pub use decode::{Parsed, parse, raw_member};

@@ -1,4 +1,4 @@
-//! Server-side apply and managed fields.
+//! Server-side apply and managed fields. `apply_input` has what is refused.
 
 use http::{Method, header};
 use kennel_server::request::User;
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::fixture::{DAEMONSETS, MAPS, MERGE, PODS, TestServer, daemonset, pod, request};
 
-const APPLY: &str = "application/apply-patch+yaml";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-fn config_map(data: &Value) -> Value {
+pub(crate) fn config_map(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
 }
 
-fn path(manager: &str) -> String {
+pub(crate) fn path(manager: &str) -> String {
     format!("{MAPS}/a?fieldManager={manager}")
 }
 
@@ -53,131 +53,6 @@ async fn an_apply_creates_and_changes_an_object() {
         .await
         .ok();
     assert_eq!(changed["data"], json!({"l": "2"}));
-}
-
-#[tokio::test]
-async fn yaml_is_applied_and_its_mistakes_are_named() {
-    let server = TestServer::new().await;
-    let yaml =
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: &x '1'\n  l: *x\n";
-    let made = server.patch_text(APPLY, &path("y"), yaml).await.is(201);
-    assert_eq!(made["data"], json!({"k": "1", "l": "1"}));
-    let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: '1'\n  k: '2'\n";
-    let warned = server.patch_text(APPLY, &path("y"), twice).await;
-    assert_eq!(warned.ok()["data"], json!({"k": "2"}));
-    let warning = warned.header(header::WARNING);
-    assert!(
-        warning.contains("line 6: key \\\"k\\\" already set in map"),
-        "{warning}"
-    );
-    let strict = format!("{}&fieldValidation=Strict", path("y"));
-    server.patch_text(APPLY, &strict, twice).await.says(
-        400,
-        "BadRequest",
-        "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key \"k\" already set in map",
-    );
-}
-
-#[tokio::test]
-async fn bodies_that_are_no_configuration_are_refused() {
-    let server = TestServer::new().await;
-    let ten_of = |c: char| {
-        let before = char::from(c as u8 - 1);
-        format!("{c}: &{c} [{}]", vec![format!("*{before}"); 10].join(","))
-    };
-    let lines: Vec<String> = ('b'..='k').map(ten_of).collect();
-    let bomb = format!("a: &a [x,x,x,x,x,x,x,x,x,x]\n{}\n", lines.join("\n"));
-    for (body, expected) in [
-        (
-            "{{{",
-            "error decoding YAML: error converting YAML to JSON: yaml: line 1: ",
-        ),
-        (
-            bomb.as_str(),
-            "error decoding YAML: error converting YAML to JSON: yaml: document contains excessive aliasing",
-        ),
-        (
-            "- a",
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}",
-        ),
-        ("", "invalid object type: /, Kind="),
-        (
-            "{\"metadata\": {\"name\": \"a\"}}",
-            "invalid object type: /, Kind=",
-        ),
-        (
-            "{\"apiVersion\": \"apps/v1\", \"kind\": \"DaemonSet\"}",
-            "invalid object type: apps/v1, Kind=DaemonSet",
-        ),
-        (
-            "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"a\", \"managedFields\": []}}",
-            "metadata.managedFields must be nil",
-        ),
-    ] {
-        let status = server
-            .patch_text(APPLY, &path("m"), body)
-            .await
-            .fails(400, "BadRequest");
-        let message = status["message"].as_str().unwrap();
-        assert!(message.starts_with(expected), "{message}");
-    }
-}
-
-#[tokio::test]
-async fn options_are_checked() {
-    let server = TestServer::new().await;
-    let body = config_map(&json!({}));
-    let refused = server.patch(APPLY, &format!("{MAPS}/a"), &body).await;
-    refused.says(
-        422,
-        "Invalid",
-        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-    );
-    let long = "x".repeat(129);
-    server.patch(APPLY, &path(&long), &body).await.says(
-        422,
-        "Invalid",
-        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes",
-    );
-    server.patch(APPLY, &path(&long[1..]), &body).await.is(201);
-}
-
-#[tokio::test]
-async fn values_that_do_not_fit_the_schema_are_named() {
-    let server = TestServer::new().await;
-    let what = "failed to create typed patch object (default/d; apps/v1, Kind=DaemonSet): ";
-    for (spec, expected) in [
-        (
-            json!({"minReadySeconds": "soon"}),
-            ".spec.minReadySeconds: expected numeric (int or float), got string",
-        ),
-        (
-            json!({"hostNetwerk": true}),
-            ".spec.hostNetwerk: field not declared in schema",
-        ),
-        (
-            json!({"template": {"spec": {"containers": [{"name": "c"}, {"name": "c"}]}}}),
-            ".spec.template.spec.containers: duplicate entries for key [name=\"c\"]",
-        ),
-        (
-            json!({"template": {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80}, {"containerPort": 80}]}]}}}),
-            ".spec.template.spec.containers[name=\"c\"].ports: duplicate entries for key [containerPort=80,protocol=\"TCP\"]",
-        ),
-        (
-            json!({"template": {"spec": {"containers": [{"image": "c"}]}}}),
-            ".spec.template.spec.containers: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)",
-        ),
-    ] {
-        let body = json!({
-            "apiVersion": "apps/v1", "kind": "DaemonSet",
-            "metadata": {"name": "d", "namespace": "default"}, "spec": spec,
-        });
-        let status = server
-            .patch(APPLY, &format!("{DAEMONSETS}/d?fieldManager=m"), &body)
-            .await
-            .is(500);
-        assert_eq!(status["message"], format!("{what}{expected}"));
-    }
 }
 
 #[tokio::test]

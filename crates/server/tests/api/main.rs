@@ -6,6 +6,7 @@
 mod addresses;
 mod admission;
 mod apply;
+mod apply_input;
 mod audit;
 mod authentication;
 mod authorization;

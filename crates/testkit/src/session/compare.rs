@@ -32,7 +32,17 @@ fn lines_match(expected: &[&str], shown: &[&str]) -> bool {
 }
 
 fn line_matches(pattern: &str, line: &str) -> bool {
-    text_matches(&fold_blanks(pattern), &fold_blanks(line))
+    let (pattern, line) = (fold_blanks(pattern), fold_blanks(line));
+    text_matches(&pattern, &line)
+        || without_namespace(&line).is_some_and(|line| text_matches(&pattern, &line))
+}
+
+/// What kubectl says of a deletion, as it was said before 1.34: `pod "a" deleted from default namespace` names the
+/// namespace since.
+fn without_namespace(line: &str) -> Option<String> {
+    let (before, after) = line.split_once("deleted from ")?;
+    let (_, rest) = after.split_once(" namespace")?;
+    Some(format!("{before}deleted{rest}"))
 }
 
 /// Indentation as it is, runs of blanks after it as one, none at the end.
@@ -132,6 +142,30 @@ mod tests {
         check("", "error", false);
         check("a", "a\nb", false);
         check("a\nb", "a", false);
+    }
+
+    #[test]
+    fn a_deletion_may_name_its_namespace() {
+        check(
+            "pod \"a\" deleted",
+            "pod \"a\" deleted from barn namespace",
+            true,
+        );
+        check(
+            "pod \"a\" force deleted (dry run)",
+            "pod \"a\" force deleted from barn namespace (dry run)",
+            true,
+        );
+        check(
+            "pod \"a\" deleted from barn namespace",
+            "pod \"a\" deleted",
+            false,
+        );
+        check(
+            "pod \"a\" deleted",
+            "pod \"b\" deleted from barn namespace",
+            false,
+        );
     }
 
     #[test]

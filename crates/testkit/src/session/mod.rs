@@ -13,7 +13,7 @@
 //! NAME      DATA   AGE
 //! colours   0      [..]
 //!
-//! $ kubectl get configmap nothing             # only 1.32
+//! $ kubectl get configmap nothing             # from 1.32
 //! Error from server (NotFound): configmaps "nothing" not found
 //! ? 1
 //! ```
@@ -26,7 +26,8 @@
 //! - `? 1` as the last line is the exit code, where it is not 0.
 //! - Marks after the command, separated by commas: `# until` (for readers: `# after a moment`) repeats the command
 //!   until it shows this, with a deadline; `# in another terminal` leaves it running when it has shown this;
-//!   `# only 1.20` leaves the command out with any other kubectl.
+//!   `# only 1.20` leaves the command out with any other kubectl, `# from 1.32` with an older one.
+//! - A line that ends in `" deleted` stands also for what newer kubectls add to it: `from default namespace`.
 //! - `^C` ends the latest command in another terminal, `^C kennel up` the latest that begins like this.
 //! - A line that starts with `# ` between commands is a comment.
 //!

@@ -129,17 +129,23 @@ fn apply_mark(step: &mut Step, mark: &str) {
     match mark {
         "until" | "after a moment" => step.kind = Kind::Until,
         "in another terminal" => step.kind = Kind::Beside,
-        _ => step.only.push(only(step.line, mark)),
+        _ => step.only.extend(kubectls(step.line, mark)),
     }
 }
 
-fn only(line: usize, mark: &str) -> Version {
-    let version = mark.strip_prefix("only ").and_then(|name| {
-        let name = name.trim();
+/// The kubectls of `only 1.20` and of `from 1.32`.
+fn kubectls(line: usize, mark: &str) -> Vec<Version> {
+    let named = |prefix| {
+        let name = mark.strip_prefix(prefix)?.trim();
         let mut all = Version::ALL.into_iter();
         all.find(|version| version.name() == name)
-    });
-    version.unwrap_or_else(|| panic!("line {line}: unknown mark {mark:?}"))
+    };
+    if let Some(version) = named("only ") {
+        return vec![version];
+    }
+    let first = named("from ").unwrap_or_else(|| panic!("line {line}: unknown mark {mark:?}"));
+    let all = Version::ALL.into_iter();
+    all.filter(|version| *version >= first).collect()
 }
 
 /// A line that the command cannot do without.
@@ -211,6 +217,13 @@ mod tests {
         assert!(steps[0].is_for(Version::V1_20) && !steps[0].is_for(Version::V1_32));
         assert_eq!((steps[1].command.as_str(), steps[1].code), ("true", 0));
         assert!(steps[1].expected.is_empty() && steps[1].is_for(Version::V1_32));
+    }
+
+    #[test]
+    fn a_command_may_be_for_newer_kubectls() {
+        let steps = parse("$ kubectl auth whoami # from 1.32\n");
+        let run = Version::ALL.map(|version| steps[0].is_for(version));
+        assert_eq!(run, [false, true, true]);
     }
 
     #[test]

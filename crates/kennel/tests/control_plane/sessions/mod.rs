@@ -25,7 +25,7 @@ fn check(name: &str, version: Version) {
     terminal.play(&file, &text);
 }
 
-/// Two tests per session, and the list of all of them.
+/// A test per session and kubectl, and the list of all of them.
 macro_rules! sessions {
     ($($name:ident),* $(,)?) => {
         $(mod $name {
@@ -37,6 +37,11 @@ macro_rules! sessions {
             #[test]
             fn with_kubectl_1_32() {
                 super::check(stringify!($name), kennel_testkit::Version::V1_32);
+            }
+
+            #[test]
+            fn with_kubectl_1_36() {
+                super::check(stringify!($name), kennel_testkit::Version::V1_36);
             }
         })*
 

@@ -1,4 +1,4 @@
-//! All examples with both kubectls, and where they go: simulated nodes, one of them a control plane, another to be
+//! All examples with all kubectls, and where they go: simulated nodes, one of them a control plane, another to be
 //! emptied.
 
 use kennel_testkit::{Kennel, Kubectl, Version};
@@ -56,9 +56,10 @@ const TAINTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn examples_with_both_kubectls() {
+fn examples_with_all_kubectls() {
     let kennel = Kennel::up(env!("CARGO_BIN_EXE_kennel"), 3);
-    let [old, new] = Version::ALL.map(|version| Kubectl::new(version, &kennel.kubeconfig()));
+    let [old, recent, new] =
+        Version::ALL.map(|version| Kubectl::new(version, &kennel.kubeconfig()));
     for (node, taint) in TAINTS {
         new.run(&["taint", "node", node, taint]).ok();
     }
@@ -72,11 +73,13 @@ fn examples_with_both_kubectls() {
             made.lines().all(|line| line.ends_with(" created")),
             "{made}"
         );
-        let same = new.run(&apply).ok();
-        assert!(
-            same.lines().all(|line| line.ends_with(" unchanged")),
-            "{same}"
-        );
+        for kubectl in [&recent, &new] {
+            let same = kubectl.run(&apply).ok();
+            assert!(
+                same.lines().all(|line| line.ends_with(" unchanged")),
+                "{same}"
+            );
+        }
     }
     for (_, namespace, name, nodes) in PLACES {
         is_on(&new, namespace, name, nodes);

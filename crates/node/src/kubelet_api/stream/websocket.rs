@@ -11,6 +11,7 @@ use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex,
 };
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{Duration, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -92,11 +93,16 @@ struct Inputs {
 }
 
 fn open_streams(streams: Attachment, sender: &mpsc::Sender<Bytes>) -> (ClientStreams, Inputs) {
-    let writer = |channel: u8| {
+    let mut outputs = Vec::new();
+    let mut output = |channel: u8| {
         let (near, far) = duplex(PIPE_BYTES);
-        tokio::spawn(send_numbered(far, channel, sender.clone()));
+        outputs.push(tokio::spawn(send_numbered(far, channel, sender.clone())));
         Box::new(near) as Writer
     };
+    let stdout = streams.stdout.then(|| output(STDOUT));
+    let stderr = streams.stderr.then(|| output(STDERR));
+    let (error, status) = duplex(PIPE_BYTES);
+    tokio::spawn(send_status(status, outputs, sender.clone()));
     let pipe = |wanted: bool| {
         let (near, far) = wanted.then(|| duplex(PIPE_BYTES)).unzip();
         (near.map(|near| Box::new(near) as Reader), far)
@@ -105,9 +111,9 @@ fn open_streams(streams: Attachment, sender: &mpsc::Sender<Bytes>) -> (ClientStr
     let (resize, to_resize) = pipe(streams.tty);
     let client = ClientStreams {
         stdin,
-        stdout: streams.stdout.then(|| writer(STDOUT)),
-        stderr: streams.stderr.then(|| writer(STDERR)),
-        error: writer(ERROR),
+        stdout,
+        stderr,
+        error: Box::new(error),
         resize,
     };
     let inputs = Inputs {
@@ -126,6 +132,18 @@ async fn send_numbered(mut pipe: DuplexStream, channel: u8, sender: mpsc::Sender
             return;
         }
     }
+}
+
+/// Sends the exit status when all output was sent: clients close their streams when they get it.
+async fn send_status(
+    status: DuplexStream,
+    outputs: Vec<JoinHandle<()>>,
+    sender: mpsc::Sender<Bytes>,
+) {
+    for output in outputs {
+        drop(output.await);
+    }
+    send_numbered(status, ERROR, sender).await;
 }
 
 /// Writes messages until the queue is closed, then sends a close message.
@@ -178,5 +196,37 @@ async fn forward(pipe: &mut Option<DuplexStream>, data: &[u8]) {
         && open.write_all(data).await.is_err()
     {
         *pipe = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_status_comes_after_all_output() {
+        // One message at a time, so that the streams compete for every one.
+        let (sender, mut queue) = mpsc::channel(1);
+        let streams = Attachment {
+            stdout: true,
+            stderr: true,
+            ..Attachment::default()
+        };
+        let (client, _inputs) = open_streams(streams, &sender);
+        drop(sender);
+        for output in [client.stdout, client.stderr] {
+            let mut output = output.expect("it was asked for");
+            output.write_all(&[0; PIPE_BYTES]).await.unwrap();
+        }
+        let mut error = client.error;
+        error.write_all(b"status").await.unwrap();
+        drop(error);
+        let mut channels = Vec::new();
+        while let Some(message) = queue.recv().await {
+            channels.push(message[0]);
+        }
+        assert_eq!(channels.pop(), Some(ERROR));
+        channels.sort_unstable();
+        assert_eq!(channels, [STDOUT, STDOUT, STDERR, STDERR]);
     }
 }

@@ -45,7 +45,10 @@ pub(super) async fn serve(
     let backend = hyper::upgrade::on(&mut answer).await;
     let backend =
         backend.map_err(|why| ApiError::without_reason(format!("error dialing backend: {why}")))?;
-    upgrade.connect(TokioIo::new(backend), ending);
+    let protocol = answer.headers().get(header::UPGRADE);
+    let is_websocket =
+        protocol.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    upgrade.connect(TokioIo::new(backend), is_websocket, ending);
     let (mut parts, _) = answer.into_parts();
     parts.extensions.clear();
     Ok(Response::from_parts(parts, Body::empty()))
