@@ -69,12 +69,11 @@ mod tests {
     fn frame(length: u16, masked: bool) -> Vec<u8> {
         let mask = if masked { MASKED } else { 0 };
         let mut frame = vec![0x82];
-        match u8::try_from(length).ok().filter(|length| *length < 126) {
-            Some(length) => frame.push(mask | length),
-            None => {
-                frame.push(mask | LENGTH_OF_2_BYTES);
-                frame.extend(length.to_be_bytes());
-            }
+        if let Some(length) = u8::try_from(length).ok().filter(|length| *length < 126) {
+            frame.push(mask | length);
+        } else {
+            frame.push(mask | LENGTH_OF_2_BYTES);
+            frame.extend(length.to_be_bytes());
         }
         frame.extend([7; MASK_BYTES].iter().filter(|_| masked));
         frame.extend(vec![1; usize::from(length)]);

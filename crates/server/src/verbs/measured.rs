@@ -101,18 +101,15 @@ pub(crate) async fn serve(
     let namespace = place.namespace.as_deref();
     let stored = stored_row(row);
     super::check_segment(place.name.as_deref().unwrap_or_default())?;
-    let records: Vec<Stored> = match &place.name {
-        Some(name) => {
-            let found = api.store.get(&object::key(stored, namespace, name));
-            found.into_iter().collect()
-        }
-        None => {
-            let filter = Filter::new(stored, namespace, &call.query)?;
-            let prefix = object::prefix(stored, namespace);
-            let mut page = api.store.range(&prefix, None, None);
-            page.records.retain(|record| filter.matches(&record.head));
-            page.records
-        }
+    let records: Vec<Stored> = if let Some(name) = &place.name {
+        let found = api.store.get(&object::key(stored, namespace, name));
+        found.into_iter().collect()
+    } else {
+        let filter = Filter::new(stored, namespace, &call.query)?;
+        let prefix = object::prefix(stored, namespace);
+        let mut page = api.store.range(&prefix, None, None);
+        page.records.retain(|record| filter.matches(&record.head));
+        page.records
     };
     let items = measure(api, row, stored, &records).await;
     let Some(name) = &place.name else {

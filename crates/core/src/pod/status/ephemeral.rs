@@ -24,7 +24,7 @@ fn status(input: &StatusInput<'_>, container: &Container) -> Value {
         if input.tracker.has_run(name) {
             return lost(input, container);
         }
-        return describe(container, "", waiting(input, container));
+        return describe(container, "", &waiting(input, container));
     };
     let state = match &run.state {
         State::Created => waiting(input, container),
@@ -33,12 +33,12 @@ fn status(input: &StatusInput<'_>, container: &Container) -> Value {
         }
         State::Exited(exit) => terminated(input, run, exit),
     };
-    let mut status = describe(container, &run.image_id, state);
+    let mut status = describe(container, &run.image_id, &state);
     status["containerID"] = container_id(input, run);
     status
 }
 
-fn describe(container: &Container, image_id: &str, state: Value) -> Value {
+fn describe(container: &Container, image_id: &str, state: &Value) -> Value {
     json!({
         "name": container.name,
         "image": container.image,
@@ -56,7 +56,7 @@ fn lost(input: &StatusInput<'_>, container: &Container) -> Value {
     let mut all = all.into_iter().flatten();
     let last = all.find(|status| status["name"] == container.name.as_str());
     let Some(last) = last else {
-        return describe(container, "", unknown(&Value::Null));
+        return describe(container, "", &unknown(&Value::Null));
     };
     let mut status = last.clone();
     if !status["state"]["terminated"].is_object() {

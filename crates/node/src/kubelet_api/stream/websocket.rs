@@ -216,7 +216,7 @@ mod tests {
         drop(sender);
         for output in [client.stdout, client.stderr] {
             let mut output = output.expect("it was asked for");
-            output.write_all(&[0; PIPE_BYTES]).await.unwrap();
+            output.write_all(&vec![0; PIPE_BYTES]).await.unwrap();
         }
         let mut error = client.error;
         error.write_all(b"status").await.unwrap();

@@ -175,12 +175,11 @@ impl Start {
     ) -> Result<(), StartError> {
         let image = self.image(name).await?;
         let _permit = self.acquire(&self.shared.starts).await?;
-        let id = match self.reuse_created(name, sandbox, created).await? {
-            Some(id) => id,
-            None => {
-                let create = self.create(name, attempt, sandbox, &image, target);
-                create.await?
-            }
+        let id = if let Some(id) = self.reuse_created(name, sandbox, created).await? {
+            id
+        } else {
+            let create = self.create(name, attempt, sandbox, &image, target);
+            create.await?
         };
         match with_timeout(START_TIMEOUT, self.runtime().start(&id)).await {
             Ok(()) => {
