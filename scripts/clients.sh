@@ -1,7 +1,7 @@
 #!/bin/sh
 # Puts the official Python and JavaScript clients of Kubernetes below .tools, for the tests that drive them:
 #
-#   .tools/python-client      the package kubernetes of PyPI and what it imports, for PYTHONPATH
+#   .tools/python-client      the packages kubernetes and jsonschema of PyPI and what they import, for PYTHONPATH
 #   .tools/javascript-client  the package @kubernetes/client-node of npm and what it imports, as node_modules
 #
 # scripts/clients lists every archive with its checksum. They are fetched from PyPI and npm (or from the registries that

@@ -72,6 +72,7 @@ gate "Helm" scripts/helm.sh
 gate "kubectl binaries" scripts/kubectls.sh
 gate "Python and JavaScript clients" scripts/clients.sh
 gate "node exporter and Prometheus" scripts/prometheus.sh
+gate "the last release" scripts/older.sh
 gate "format (make fix repairs it)" cargo fmt --check
 gate "licences, bans and sources of dependencies" scripts/deny.sh
 gate "lints" cargo clippy --locked --workspace --all-targets -- -D warnings

@@ -12,4 +12,5 @@ fn main() {
         sources: &["shim"],
     };
     shim.build();
+    shim.compress();
 }

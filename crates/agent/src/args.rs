@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use kennel_core::duration;
+use kennel_core::taint::TaintEffect;
 use kennel_node::pressure::{Signal, Threshold, ThresholdError, thresholds};
 use kennel_node::runtime::process::POD_PIDS_LIMIT_DEFAULT;
 use serde_json::{Value, json};
@@ -155,10 +156,9 @@ fn parse_taint(text: &str) -> Result<Taint, InvalidValue> {
         .rsplit_once(':')
         .ok_or(InvalidValue::Form("KEY=VALUE:EFFECT"))?;
     let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
-    if !["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect) {
-        return Err(InvalidValue::Effect(effect.to_owned()));
-    }
-    let mut taint = json!({"key": key, "effect": effect});
+    let unknown = || InvalidValue::Effect(effect.to_owned());
+    let effect = TaintEffect::parse(effect).ok_or_else(unknown)?;
+    let mut taint = json!({"key": key, "effect": effect.as_str()});
     if !value.is_empty() {
         taint["value"] = value.into();
     }

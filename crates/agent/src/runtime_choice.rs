@@ -151,6 +151,9 @@ pub(crate) async fn record(choice: &Choice, data: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use kennel_core::pod::State;
+    use kennel_node::agent::identity::{Certificate, authorities, join};
+
     use super::*;
 
     fn cri(socket: &str) -> RuntimeRecord {
@@ -237,5 +240,40 @@ mod tests {
         let socket = Path::new("/run/x.sock");
         Resources::add(data.path(), Some(socket), Path::new("/var/log")).unwrap();
         assert_eq!(used_before(data.path()).unwrap(), Some(cri("/run/x.sock")));
+    }
+
+    /// What an agent of 0.1.0 left on a machine that has been restarted since: its identity, and a sandbox with a container
+    /// of the process runtime; it recorded no runtime. Paths and the names of host and boot were changed.
+    #[test]
+    fn the_data_directory_of_an_agent_0_1_0_is_understood() {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/0.1.0");
+        assert_eq!(RuntimeRecord::read(&data).unwrap(), None);
+        assert_eq!(used_before(&data).unwrap(), Some(RuntimeRecord::Process));
+        let found = process::list(&data);
+        let [pod] = &found[..] else {
+            panic!("one pod: {found:?}");
+        };
+        let id = (&*pod.pod.namespace, &*pod.pod.name, &*pod.pod.uid);
+        let uid = "9c6da6d1-972f-4be8-905a-8560551f8cd6";
+        assert_eq!(id, ("default", "frozen-7zfgb", uid));
+        let [run] = &pod.observed.runs[..] else {
+            panic!("one run: {:?}", pod.observed);
+        };
+        assert_eq!(
+            (&*run.name, &*run.image, run.attempt),
+            ("daemon", "none", 0)
+        );
+        // The start of an agent finds that nothing of it runs any more.
+        let State::Running { started_at } = &run.state else {
+            panic!("no exit is recorded: {run:?}");
+        };
+        assert_eq!(started_at.as_secs(), 1_795_014_300);
+
+        let pki = data.join("pki");
+        assert!(join::has_joined(&pki));
+        let client = Certificate::read(&pki.join("client.pem")).unwrap().unwrap();
+        let authority = std::fs::read_to_string(pki.join("ca.crt")).unwrap();
+        let authority = authorities::parse(&authority).unwrap();
+        assert!(client.is_signed_by(&authority));
     }
 }

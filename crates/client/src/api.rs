@@ -4,8 +4,24 @@
 use kennel_types::Identity;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kube::{Client, Error};
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+
+/// A list of the API, as far as its readers need it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct List<T> {
+    #[serde(default)]
+    pub metadata: ListMeta,
+    pub items: Vec<T>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ListMeta {
+    /// The token of the next page.
+    pub r#continue: Option<String>,
+}
 
 /// Path of a collection in a namespace of the core group: `pods`, for example.
 pub fn core_path(namespace: &str, plural: &str) -> String {

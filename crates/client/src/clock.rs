@@ -47,6 +47,11 @@ impl Clock {
     }
 }
 
+/// Now.
+pub fn now() -> Timestamp {
+    Timestamp::from_millis(now_ms())
+}
+
 /// Now, in milliseconds since the epoch.
 pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()

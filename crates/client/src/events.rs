@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::backoff::{self, Policy};
 use crate::clock::{self, Clock};
 use crate::write::{Call, Content, Failure, Writer};
 use correlate::{Correlator, Decision};
@@ -22,8 +23,8 @@ use correlate::{Correlator, Decision};
 const QUEUE: usize = 1000;
 /// How often an event is sent while the API is unreachable.
 const TRIES: u32 = 12;
-/// Upstream's delay between tries.
-const RETRY: Duration = Duration::from_secs(10);
+/// Upstream's delay between tries, with jitter.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(10), Duration::from_secs(10));
 
 /// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -272,8 +273,8 @@ impl EventWriter {
             match self.writer.send(call).await {
                 Ok(_) => return Ok(()),
                 Err(failure) if failure.code.is_none() && !failure.fenced && tries < TRIES => {
+                    tokio::time::sleep(backoff::delay(&RETRY, tries)).await;
                     tries += 1;
-                    tokio::time::sleep(RETRY).await;
                 }
                 // An earlier try created it, but its response got lost.
                 Err(failure) if failure.is(409) && tries > 1 => return Ok(()),

@@ -1,7 +1,7 @@
 //! The leader fence: whether this process may write now. Open for ever, or only while it certainly holds a lease.
 //!
-//! The fence does not stop writes that are in flight when it closes. That is why it closes some time before the lease
-//! expires.
+//! A write that is in flight when the fence closes is given up: its client waits no longer and cancels the request. What a
+//! server has received by then it may still apply. That is why the fence closes some time before the lease expires.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,6 +57,21 @@ impl Fence {
         }
     }
 
+    /// Waits until the fence is closed. Renewals meanwhile prolong that; [`Self::close`] is noticed when the fence would
+    /// have closed by itself.
+    pub async fn closed_by_time(&self) {
+        loop {
+            let until = match self.open_until.load(Ordering::SeqCst) {
+                FOR_EVER => return std::future::pending().await,
+                millis => self.origin + Duration::from_millis(millis),
+            };
+            if until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
     fn millis(&self, at: Instant) -> u64 {
         let after: Duration = at.saturating_duration_since(self.origin);
         u64::try_from(after.as_millis()).unwrap_or(FOR_EVER - 1)
@@ -82,6 +97,22 @@ mod tests {
         fence.open_until(Instant::now() + Duration::from_secs(10));
         other.close();
         assert!(!fence.is_open());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn renewals_prolong_the_wait_for_the_end() {
+        let fence = Fence::closed();
+        fence.closed_by_time().await;
+        let start = Instant::now();
+        fence.open_until(start + Duration::from_secs(10));
+        let waiting = tokio::spawn({
+            let fence = fence.clone();
+            async move { fence.closed_by_time().await }
+        });
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        fence.open_until(start + Duration::from_secs(19));
+        waiting.await.unwrap();
+        assert_eq!(start.elapsed(), Duration::from_secs(19));
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use crate::backoff::{Backoff, Policy};
 use crate::connection;
 use crate::fence::Fence;
 
-/// How long a response may take. The API's own limit for a request is a minute.
+/// How long a response may take, while the fence is open. The API's own limit for a request is a minute.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a request is repeated at the API's request.
 const REPEATS: u32 = 10;
@@ -341,11 +341,18 @@ impl Writer {
             let body = body.map_err(|error| Failure::lost(error.to_string(), true))?;
             Ok((code, retry_after, body.to_vec()))
         };
-        let answered = tokio::time::timeout_at(deadline, exchange).await;
-        let answered = answered.unwrap_or_else(|_| {
-            let message = format!("no response within {} seconds", TIMEOUT.as_secs());
-            Err(Failure::lost(message, true))
-        });
+        let answered = tokio::select! {
+            biased;
+            answered = tokio::time::timeout_at(deadline, exchange) => answered.unwrap_or_else(|_| {
+                let message = format!("no response within {} seconds", TIMEOUT.as_secs());
+                Err(Failure::lost(message, true))
+            }),
+            // Another process may take the lease soon, and must not find our writes among its own.
+            () = self.fence.closed_by_time() => {
+                let message = "no response while this process held the lease".to_owned();
+                Err(Failure::lost(message, true))
+            }
+        };
         let (code, retry_after, body) = answered.map_err(|failure| (failure, None))?;
         if (200..300).contains(&code) {
             return Ok(body);

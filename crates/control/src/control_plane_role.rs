@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::feed::Change;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{Error, api};
+use kennel_core::taint::NO_SCHEDULE;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -17,8 +19,8 @@ use crate::informers::Informers;
 
 /// The label, and the key of the taint.
 pub const ROLE: &str = "node-role.kubernetes.io/control-plane";
-/// How long to wait after a failed write.
-const RETRY: Duration = Duration::from_secs(1);
+/// After a failed write.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
 
 /// The node exists.
 struct NodeFound;
@@ -32,6 +34,7 @@ enum Outcome {
 struct ControlPlaneRole {
     writer: Writer,
     node: String,
+    retry: Backoff,
 }
 
 /// Waits for the node and labels it. Subscribes to the informers, so call it before they run.
@@ -57,7 +60,13 @@ pub fn run(
     let mut watches = Watches::default();
     watches.add("nodes", stream::once(found).flatten(), |_| NodeFound);
     let writer = Writer::new(client, Fence::open());
-    frame::run(ControlPlaneRole { writer, node }, watches, stop)
+    let retry = Backoff::new(RETRY);
+    let controller = ControlPlaneRole {
+        writer,
+        node,
+        retry,
+    };
+    frame::run(controller, watches, stop)
 }
 
 impl Controller for ControlPlaneRole {
@@ -80,7 +89,7 @@ impl Controller for ControlPlaneRole {
                     "giving node {} the control-plane role failed: {failure}",
                     self.node
                 );
-                cx.after(RETRY, Outcome::RetryDue);
+                cx.after(self.retry.next_delay(), Outcome::RetryDue);
             }
             Outcome::RetryDue => self.label(cx),
         }
@@ -122,9 +131,9 @@ fn add_role(node: &mut Value) -> bool {
         *taints = json!([]);
     }
     let taints = taints.as_array_mut().expect("a node's taints are a list");
-    let is_ours = |taint: &Value| taint["key"] == ROLE && taint["effect"] == "NoSchedule";
+    let is_ours = |taint: &Value| taint["key"] == ROLE && taint["effect"] == NO_SCHEDULE;
     if !taints.iter().any(is_ours) {
-        taints.push(json!({"key": ROLE, "effect": "NoSchedule"}));
+        taints.push(json!({"key": ROLE, "effect": NO_SCHEDULE}));
         changed = true;
     }
     changed

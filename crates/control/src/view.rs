@@ -15,6 +15,7 @@ use kennel_core::rollout::config::content_hash;
 use kennel_core::rollout::state::Record;
 use kennel_core::selector::{Selector, SelectorError};
 use kennel_core::taint::Taint;
+use kennel_core::tree::number;
 use kennel_types::{self as types, ConditionStatus, ConditionType, Node, PodPhase, Timestamp};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -93,7 +94,9 @@ fn health(pod: &Pod) -> Health {
 fn controller(meta: &ObjectMeta) -> Option<Option<Arc<str>>> {
     match types::meta::controller(meta) {
         None => Some(None),
-        Some(owner) => (owner.kind == "DaemonSet").then(|| Some(owner.uid.as_str().into())),
+        Some(owner) => {
+            (owner.kind == types::daemonset::KIND).then(|| Some(owner.uid.as_str().into()))
+        }
     }
 }
 
@@ -196,10 +199,6 @@ pub fn conditions(list: &Value) -> Conditions {
     ours.map(read).collect()
 }
 
-fn number(object: &Value, field: &str) -> i64 {
-    object[field].as_i64().unwrap_or_default()
-}
-
 /// The counters of a DaemonSet's status.
 pub fn counters(status: &Value) -> Counters {
     Counters {
@@ -216,6 +215,7 @@ pub fn counters(status: &Value) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kennel_core::daemonset::view::Waiting;
     use serde_json::json;
 
     fn from(object: Value) -> PodView {
@@ -233,6 +233,67 @@ mod tests {
         assert_eq!(owned_by("DaemonSet", true), Some(Some("u".into())));
         assert_eq!(owned_by("DaemonSet", false), Some(None));
         assert_eq!(owned_by("ReplicaSet", true), None);
+    }
+
+    #[test]
+    fn r5_1_the_worst_container_tells_the_health_of_a_pod() {
+        let status = |restarts: u32, state: Value| json!({"name": "c", "restartCount": restarts, "state": state});
+        let waits = |reason: &str| json!({"waiting": {"reason": reason}});
+        let of = |inits: Value, mains: Value| {
+            let status = json!({"initContainerStatuses": inits, "containerStatuses": mains});
+            from(json!({"metadata": {}, "status": status})).health
+        };
+        let running = || json!({"running": {}});
+        assert_eq!(of(json!([]), json!([])), Health::default());
+        // Restarts are of one container, not of all together; those of init containers count.
+        let found = of(
+            json!([status(4, running())]),
+            json!([status(3, running()), status(2, running())]),
+        );
+        assert_eq!(found.restarts, 4);
+        for (reason, waiting) in [
+            ("InvalidImageName", Waiting::InvalidImageName),
+            (
+                "CreateContainerConfigError",
+                Waiting::CreateContainerConfigError,
+            ),
+            ("CreateContainerError", Waiting::CreateContainerError),
+            ("RunContainerError", Waiting::RunContainerError),
+            ("ErrImagePull", Waiting::ImagePull),
+            ("ImagePullBackOff", Waiting::ImagePull),
+            ("CrashLoopBackOff", Waiting::No),
+            ("ContainerCreating", Waiting::No),
+        ] {
+            let ill = status(0, waits(reason));
+            for (inits, mains) in [
+                (json!([]), json!([status(0, running()), ill.clone()])),
+                (
+                    json!([ill.clone()]),
+                    json!([status(0, waits("PodInitializing"))]),
+                ),
+            ] {
+                assert_eq!(of(inits, mains).waiting, waiting, "{reason}");
+            }
+        }
+    }
+
+    #[test]
+    fn r5_5_a_pod_says_what_its_nodes_daemon_was_before() {
+        let of = |before: &str| {
+            let annotations = json!({"rollout.kennel.dev/before": before});
+            from(json!({"metadata": {"annotations": annotations}}))
+                .health
+                .before
+        };
+        for (text, before) in [
+            ("available", Before::Available),
+            ("failing", Before::Failing),
+            ("down", Before::Down),
+            ("none", Before::None),
+            ("else", Before::None),
+        ] {
+            assert_eq!(of(text), before, "{text}");
+        }
     }
 
     #[test]

@@ -1,13 +1,10 @@
-//! The answers of `/healthz`, `/livez` and `/readyz`, in the text of Kubernetes' own, and the pulse of a loop.
+//! The answers of `/healthz`, `/livez` and `/readyz`, in the text of Kubernetes' own.
 //!
 //! ```text
 //!   [+]ping ok
 //!   [-]disk failed: reason withheld
 //!   readyz check failed
 //! ```
-
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Which question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,26 +143,6 @@ fn line(question: &Question<'_>, outcome: &Outcome) -> String {
     match outcome.result {
         Ok(()) => format!("[+]{name} ok\n"),
         Err(_) => format!("[-]{name} failed: reason withheld\n"),
-    }
-}
-
-/// When a loop last came round.
-#[derive(Debug)]
-pub struct Pulse(Mutex<Instant>);
-
-impl Pulse {
-    pub fn new(now: Instant) -> Self {
-        Self(Mutex::new(now))
-    }
-
-    pub fn beat(&self, now: Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
-    }
-
-    /// How long ago the loop last came round.
-    pub fn silence(&self, now: Instant) -> Duration {
-        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        now.saturating_duration_since(last)
     }
 }
 

@@ -60,4 +60,5 @@ pub mod schedule;
 pub mod selector;
 pub mod spread;
 pub mod taint;
+pub mod tree;
 pub mod why;

@@ -43,12 +43,22 @@ pub fn machine_cpu_time(stat: &str) -> Option<Duration> {
     Some(Duration::from_millis(ticks.checked_mul(millis)?))
 }
 
-/// Bytes that an interface has received and transmitted.
+/// What an interface has received and transmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     pub name: String,
-    pub received: u64,
-    pub transmitted: u64,
+    pub received: Traffic,
+    pub transmitted: Traffic,
+}
+
+/// The traffic of an interface in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    pub bytes: u64,
+    pub packets: u64,
+    pub errors: u64,
+    /// Packets.
+    pub dropped: u64,
 }
 
 /// The interfaces in `/proc/PID/net/dev`, without the loopback interface.
@@ -60,10 +70,21 @@ pub fn interfaces(table: &str) -> impl Iterator<Item = Interface> {
             .split_whitespace()
             .map_while(|counter| counter.parse().ok())
             .collect();
+        let traffic = |first: usize| {
+            let [bytes, packets, errors, dropped] = *counters.get(first..first + 4)? else {
+                return None;
+            };
+            Some(Traffic {
+                bytes,
+                packets,
+                errors,
+                dropped,
+            })
+        };
         let interface = Interface {
             name: name.to_owned(),
-            received: *counters.first()?,
-            transmitted: *counters.get(8)?,
+            received: traffic(0)?,
+            transmitted: traffic(8)?,
         };
         (name != "lo").then_some(interface)
     })
@@ -166,13 +187,23 @@ mod tests {
         let table = "Inter-|   Receive                                                |  Transmit\n \
              face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
              lo:    5050      50    0    0    0     0          0         0     5050      50    0    0    0     0       0          0\n  \
-             eth0: 1234567    1000    0    0    0     0          0         0   765432     900    0    0    0     0       0          0\n\
+             eth0: 1234567    1000    1    2    0     0          0         0   765432     900    3    4    0     0       0          0\n\
              bad: 1 2\n";
         let found: Vec<Interface> = interfaces(table).collect();
         let expected = Interface {
             name: "eth0".to_owned(),
-            received: 1_234_567,
-            transmitted: 765_432,
+            received: Traffic {
+                bytes: 1_234_567,
+                packets: 1000,
+                errors: 1,
+                dropped: 2,
+            },
+            transmitted: Traffic {
+                bytes: 765_432,
+                packets: 900,
+                errors: 3,
+                dropped: 4,
+            },
         };
         assert_eq!(found, [expected]);
     }

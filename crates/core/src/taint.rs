@@ -1,18 +1,19 @@
 //! Matching of taints and tolerations.
 
+pub use kennel_types::TaintEffect;
 use serde::{Deserialize, Serialize};
 
-pub const NO_SCHEDULE: &str = "NoSchedule";
-pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
+pub const NO_SCHEDULE: &str = TaintEffect::NoSchedule.as_str();
+pub const PREFER_NO_SCHEDULE: &str = TaintEffect::PreferNoSchedule.as_str();
 /// Also evicts running pods.
-pub const NO_EXECUTE: &str = "NoExecute";
+pub const NO_EXECUTE: &str = TaintEffect::NoExecute.as_str();
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taint {
     pub key: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    /// A [`TaintEffect`].
     pub effect: String,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
 use clap::{Parser, Subcommand, ValueEnum};
-use kennel_server::admit::service::Cidr;
+use kennel_server::kinds::service::Cidr;
 
 use crate::backup_args::{BackupArgs, RestoreArgs, ScheduleArgs};
 use crate::bench::BenchArgs;
@@ -103,8 +103,8 @@ pub(crate) enum Verb {
     ///
     /// Replaces the DaemonSet controller of kube-controller-manager, which must then run with
     /// --controllers='*,-daemonset-controller'. Connects to the cluster of --kubeconfig, of $KUBECONFIG
-    /// or ~/.kube/config, or of the pod that it runs in, whichever is found first. Of several, one works and
-    /// the others stand by; another DaemonSet controller that takes no part in that is noticed, and said in
+    /// or ~/.kube/config, or of the pod that it runs in, whichever is found first. Several replicas elect a
+    /// leader. A DaemonSet controller that does not take part in the election is detected, and reported in
     /// the log and in events. Example:
     ///
     ///   kennel controller --kubeconfig ./kennel/admin.kubeconfig --metrics-listen 127.0.0.1:8080

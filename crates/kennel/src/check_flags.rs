@@ -1,4 +1,4 @@
-//! The flags that say whom the checks of rollout policies may ask.
+//! The flags that name the servers that checks of rollout policies may query.
 
 use clap::Args;
 use kennel_control::daemonset::{CheckHost, CheckSettings, PrometheusUrl};

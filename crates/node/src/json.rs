@@ -1,24 +1,15 @@
-//! Reads fields of API objects that the API server has validated: an absent field reads as empty.
+//! Reads fields of API objects that the API server has validated, as [`kennel_core::tree`] does.
 
 use std::collections::BTreeMap;
 
+use kennel_core::pod::resources::is_sidecar;
 use serde_json::Value;
 
-pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
-    object[key].as_str().unwrap_or_default()
-}
-
-pub(crate) fn list<'a>(object: &'a Value, key: &str) -> &'a [Value] {
-    object[key].as_array().map_or(&[], Vec::as_slice)
-}
+pub(crate) use kennel_core::tree::{flag, list, text};
 
 pub(crate) fn texts(object: &Value, key: &str) -> Vec<String> {
     let texts = list(object, key).iter().filter_map(Value::as_str);
     texts.map(str::to_owned).collect()
-}
-
-pub(crate) fn flag(object: &Value, key: &str) -> bool {
-    object[key] == true
 }
 
 pub(crate) fn map(object: &Value, key: &str) -> BTreeMap<String, String> {
@@ -41,6 +32,6 @@ pub(crate) fn all_containers(spec: &Value) -> impl Iterator<Item = &Value> {
 /// Sidecars and main containers of a pod's spec.
 pub(crate) fn long_running_containers(spec: &Value) -> impl Iterator<Item = &Value> {
     let sidecars = list(spec, "initContainers").iter();
-    let sidecars = sidecars.filter(|container| text(container, "restartPolicy") == "Always");
+    let sidecars = sidecars.filter(|container| is_sidecar(container));
     sidecars.chain(list(spec, "containers"))
 }

@@ -8,7 +8,7 @@ use clap::{Args as _, FromArgMatches as _};
 use kennel_agent::args::{NodeArgs, RuntimeKind, Taint, Thresholds};
 use kennel_control::control_plane_role::ROLE;
 use kennel_node::pressure::thresholds;
-use kennel_server::admit::pod_security::Exemptions;
+use kennel_server::api::Exemptions;
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};
 use kennel_server::{audit, expire, pki, quota};

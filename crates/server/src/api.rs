@@ -7,18 +7,24 @@ use std::time::Duration;
 
 use kennel_core::health::{Endpoint, Outcome};
 use kennel_core::metric::{Observed, Page};
+pub use kennel_core::pod_security::Exemptions;
 use kennel_store::Store;
 
+use crate::agent_usage::AgentUsage;
 use crate::audit::Audit;
 use crate::authenticate::{Authenticator, Credentials};
 use crate::authorize::Authorizer;
 use crate::backup;
 use crate::certificates::Certificates;
+use crate::damaged::Damaged;
 use crate::fairness::{self, Fairness};
 use crate::health::{self, Health};
+use crate::kinds::service::Cidr;
 use crate::metrics::{self, Metrics};
 use crate::object::{self, Head, Stored};
+use crate::projection::Projector;
 use crate::quota::StorageQuota;
+use crate::quota_ledger::QuotaLedger;
 use crate::registry::Resource;
 use crate::request::{SERVER, User};
 use crate::status::{ApiError, Result};
@@ -31,7 +37,7 @@ pub struct Settings {
     /// The address that clients reach this server at.
     pub address: std::net::SocketAddr,
     /// The range that cluster IPs are allocated from.
-    pub service_cidr: crate::admit::service::Cidr,
+    pub service_cidr: Cidr,
     /// The log of requests that change something.
     pub audit: Arc<Audit>,
     /// How long an event is kept after it was last written.
@@ -39,7 +45,7 @@ pub struct Settings {
     pub storage_quota: Arc<StorageQuota>,
     pub backups: Arc<backup::Status>,
     /// What is exempt from Pod Security admission.
-    pub pod_security: crate::admit::pod_security::Exemptions,
+    pub pod_security: Exemptions,
 }
 
 /// The API.
@@ -55,9 +61,10 @@ pub struct Api {
     /// Serialises the writes of services, whose cluster IPs and node ports must be unique.
     pub(crate) services: tokio::sync::Mutex<()>,
     /// What nodes and containers use, for a short time.
-    pub(crate) usage: crate::agent_usage::AgentUsage,
+    pub(crate) usage: AgentUsage,
     /// What writes under way use of resource quotas.
-    pub(crate) quotas: crate::admit::quota::Ledger,
+    pub(crate) quotas: QuotaLedger,
+    pub(crate) damaged: Damaged,
 }
 
 impl Api {
@@ -75,6 +82,7 @@ impl Api {
         let authenticator = Authenticator::new(Arc::clone(&store), credentials);
         Arc::new(Self {
             authorizer: Authorizer::new(&store),
+            damaged: Damaged::of(&*store),
             store,
             hubs,
             settings,
@@ -83,8 +91,8 @@ impl Api {
             fairness: Arc::default(),
             authenticator,
             services: tokio::sync::Mutex::default(),
-            usage: crate::agent_usage::AgentUsage::default(),
-            quotas: crate::admit::quota::Ledger::default(),
+            usage: AgentUsage::default(),
+            quotas: QuotaLedger::default(),
         })
     }
 
@@ -101,8 +109,26 @@ impl Api {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Stored> {
-        let found = self.store.get(&object::key(row, namespace, name));
-        found.ok_or_else(|| ApiError::not_found(row, name))
+        if let Some(found) = self.store.get(&object::key(row, namespace, name)) {
+            return Ok(found);
+        }
+        self.check_damaged(row, namespace, name)?;
+        Err(ApiError::not_found(row, name))
+    }
+
+    /// Fails if this object, which is not in the store, is damaged.
+    pub(crate) fn check_damaged(
+        &self,
+        row: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<()> {
+        self.damaged.check(&*self.store, row, namespace, name)
+    }
+
+    /// How the objects of a row are computed; `None` if they are stored.
+    pub(crate) fn projector(&self, row: &'static Resource) -> Option<Projector> {
+        Projector::of(row, &self.settings.service_cidr)
     }
 
     /// Refuses a write that lets the stored objects grow beyond the storage quota.

@@ -6,20 +6,19 @@ use std::sync::Arc;
 
 use kennel_store::{Options, SqliteStore, Store};
 
-use crate::admit::pod_security::Exemptions;
-use crate::admit::service::Cidr;
-use crate::api::{Api, Settings};
+use crate::api::{Api, Exemptions, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::Credentials;
 use crate::bootstrap;
 use crate::certificates::Certificates;
 use crate::data_dir;
 use crate::expire;
+use crate::kinds::service::Cidr;
 use crate::object::{self, Head};
 use crate::pki::{self, keys};
 use crate::quota::{self, StorageQuota};
 use crate::seal::Keyring;
-use crate::server::StartError;
+use crate::start_error::StartError;
 
 /// A running API and its store.
 pub struct Backend {

@@ -22,8 +22,8 @@ use crate::pki::files::{self, PkiError};
 use crate::pki::inspect::CertificateInfo;
 use crate::pki::keys::{DAYS_DEFAULT, TokenKeys};
 use crate::pki::{
-    ADMIN, ADMIN_FILE, Authority, KUBELET_CLIENT_FILE, Options, Pki, Renewal, SERVER_FILE,
-    TOKEN_KEY, kubeconfig,
+    ADMIN, ADMIN_FILE, AUTHORITY, Authority, KUBELET_CLIENT_FILE, Options, PREVIOUS_AUTHORITY, Pki,
+    Renewal, SERVER_FILE, TOKEN_KEY, kubeconfig,
 };
 use crate::tls::{Tls, TlsError};
 
@@ -65,14 +65,18 @@ pub struct Listed {
 }
 
 impl Listed {
+    fn is_authority(&self) -> bool {
+        self.name == AUTHORITY || self.name.starts_with(PREVIOUS_AUTHORITY)
+    }
+
     /// The warning of a certificate that ends soon.
     pub fn warning(&self, now: Timestamp) -> String {
         let (what, remedy) = match self.name.as_str() {
-            name if name.starts_with("ca-previous") => (
+            name if name.starts_with(PREVIOUS_AUTHORITY) => (
                 format!("the earlier certificate authority {name} of this server"),
                 "clients that trust only this one need the new one: see `kennel certs` and docs/guides/certificates.md",
             ),
-            "ca" => (
+            AUTHORITY => (
                 "the certificate authority of this server".to_owned(),
                 "replace it with `kennel certs rotate-ca`, see docs/guides/certificates.md",
             ),
@@ -157,6 +161,14 @@ impl Certificates {
             ..one
         })
         .collect()
+    }
+
+    /// When the oldest trusted authority began; [`Timestamp::MIN`] if none can be read.
+    pub(crate) fn oldest_authority(&self) -> Timestamp {
+        let listed = self.listed.get();
+        let authorities = listed.iter().filter(|one| one.is_authority());
+        let begins = authorities.map(|one| one.not_before).min();
+        begins.unwrap_or(Timestamp::MIN)
     }
 
     /// Renews what expires soon. Returns whether anything changed.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use kennel_core::health::{Answer, Endpoint, Outcome, Pulse, Question, Unhealthy, answer};
+use kennel_core::health::{Answer, Endpoint, Outcome, Question, Unhealthy, answer};
 use kennel_store::{Store, WriterHealth};
 
 use crate::object::Head;
@@ -65,13 +65,13 @@ impl Health {
     }
 }
 
-/// `store`: the writer comes round. `disk`: its commits succeed, in time; a restart would not help.
+/// `store`: the writer completes iterations. `disk`: its commits succeed, in time; a restart would not help.
 pub(crate) fn of_store(store: &Arc<dyn Store<Head>>) -> impl Fn(Endpoint) -> Vec<Outcome> + use<> {
     let store = Arc::clone(store);
     move |endpoint| {
         let (mut writer, mut disk) = (Ok(()), Ok(()));
         match store.health() {
-            WriterHealth::Well => {}
+            WriterHealth::Healthy => {}
             WriterHealth::Failing(reason) => disk = Err(Unhealthy(reason)),
             WriterHealth::Stalled(silence) => {
                 let seconds = silence.as_secs();
@@ -105,13 +105,14 @@ pub(crate) fn of_quota(
     }
 }
 
-/// How long the listener may go without coming round, and without accepting anything though it tries.
+/// How long the listener may take for one iteration, and go without accepting anything though it tries.
 const LISTENER_BOUND: Duration = Duration::from_secs(30);
 
 /// What the listener notes of its work.
 #[derive(Debug)]
 pub(crate) struct Accepting {
-    pulse: Pulse,
+    /// When the loop last completed an iteration.
+    last: Mutex<Instant>,
     /// Since when accepting fails, and how.
     failing: Mutex<Option<(Instant, String)>>,
 }
@@ -119,14 +120,14 @@ pub(crate) struct Accepting {
 impl Accepting {
     pub(crate) fn new() -> Self {
         Self {
-            pulse: Pulse::new(Instant::now()),
+            last: Mutex::new(Instant::now()),
             failing: Mutex::default(),
         }
     }
 
-    /// The loop has come round.
+    /// The loop has completed an iteration.
     pub(crate) fn turn(&self) {
-        self.pulse.beat(Instant::now());
+        *self.last() = Instant::now();
     }
 
     pub(crate) fn accepted(&self) {
@@ -141,17 +142,21 @@ impl Accepting {
         *failing = Some((since, error.to_string()));
     }
 
+    fn last(&self) -> std::sync::MutexGuard<'_, Instant> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn failing(&self) -> std::sync::MutexGuard<'_, Option<(Instant, String)>> {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The check `listener`.
     pub(crate) fn outcome(&self, now: Instant) -> Outcome {
-        let silence = self.pulse.silence(now);
+        let silence = now.saturating_duration_since(*self.last());
         let result = if silence > LISTENER_BOUND {
             let seconds = silence.as_secs();
             Err(format!(
-                "the listener has not come round for {seconds} seconds"
+                "the listener has not completed an iteration for {seconds} seconds"
             ))
         } else {
             match &*self.failing() {
@@ -179,9 +184,12 @@ mod tests {
         };
         assert_eq!(failure(20), None);
         let stalled = failure(40).unwrap();
-        assert!(stalled.contains("has not come round"), "{stalled}");
+        assert!(
+            stalled.contains("has not completed an iteration"),
+            "{stalled}"
+        );
         accepting.failed(&std::io::Error::from_raw_os_error(24));
-        accepting.pulse.beat(now + Duration::from_secs(40));
+        *accepting.last() = now + Duration::from_secs(40);
         assert!(failure(20).is_none(), "it may be over soon");
         let full = failure(40).unwrap();
         assert!(full.contains("Too many open files"), "{full}");

@@ -1,30 +1,19 @@
 //! The Kubernetes API over a store.
 //!
-//! ```text
-//!  server       listener, TLS and backend of one process: started and stopped in order; backup at an interval
-//!    │  backend: the store and the API over it
-//!    ▼
-//!  http         connections, HTTP/1.1 and HTTP/2, access log; `answer` also serves clients in this process
-//!    │
-//!    ▼
-//!  router       authenticates and authorises a request, dispatches it by its path
-//!    │
-//!    ▼
-//!  verbs        get, list, watch, create, update, patch, delete, connect       discovery, openapi
-//!    │            bootstrap, expire, upkeep and certificate_admin write as well
-//!    ▼
-//!  admit        rules that need other objects or the user      projection: resources computed from others
-//!    │
-//!    ▼
-//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness,
-//!    │            certificates, revocation, quota, health
-//!    ▼
-//!  request, response, status, upgrade, agent_client, agent_usage, tls, tcp, limits, metrics
-//!  registry, object, kinds, schema, table, patch, protobuf
-//! ```
+//! | level | modules |
+//! |---|---|
+//! | listener, TLS and backend of one process: started and stopped in order | `server` |
+//! | the store and the API over it, without a socket | `backend`, `start_error`, `doctor` |
+//! | connections, HTTP/1.1 and HTTP/2, access log; `http::answer` also serves clients in this process | `http` |
+//! | authenticates and authorises a request, dispatches it by its path | `router` |
+//! | the verbs, other forms that clients ask for, and what else writes | `verbs`, `discovery`, `openapi`, `bootstrap`, `expire`, `upkeep`, `certificate_admin`, `documents` |
+//! | rules that need other objects or the user | `admit` |
+//! | the state of all requests | `api` |
+//! | what that state consists of | `authenticate`, `authorize`, `audit`, `fairness`, `certificates`, `revocation`, `quota`, `quota_ledger`, `damaged`, `join_claims`, `health`, `watch`, `derived`, `backup`, `agent_client`, `agent_usage`, `upgrade` |
+//! | requests, responses and formats | `request`, `response`, `status`, `audit_annotations`, `continuation`, `present`, `registry`, `projection`, `object`, `kinds`, `schema`, `table`, `patch`, `protobuf`, `field`, `tree`, `clock`, `names`, `limits`, `metrics`, `live`, `tcp`, `tls`, `pki`, `seal`, `data_dir` |
 //!
-//! Modules import from their own level and from those below. One module refers upwards: the rows of
-//! [`registry`] name the admission of their resource, and the projection of those that are not stored.
+//! Modules import from their own level and from those below; a test compares the imports with this table. One module
+//! refers upwards: the rows of [`registry`] name the admission of their resource.
 //!
 //! This crate must never import `control` or `node`: they are clients like any other.
 
@@ -33,6 +22,7 @@ mod agent_client;
 mod agent_usage;
 pub mod api;
 pub mod audit;
+mod audit_annotations;
 mod authenticate;
 mod authorize;
 pub mod backend;
@@ -40,17 +30,23 @@ pub mod backup;
 mod bootstrap;
 mod certificate_admin;
 pub mod certificates;
+mod clock;
 pub mod continuation;
+mod damaged;
 pub mod data_dir;
 mod derived;
 pub mod discovery;
 pub mod doctor;
+mod documents;
 pub mod expire;
 mod fairness;
 pub mod field;
 mod health;
 pub mod http;
+mod join_claims;
 pub mod kinds;
+#[cfg(test)]
+mod layer_tests;
 pub mod limits;
 pub mod live;
 pub mod metrics;
@@ -63,6 +59,7 @@ pub mod present;
 mod projection;
 pub mod protobuf;
 pub mod quota;
+mod quota_ledger;
 pub mod registry;
 pub mod request;
 pub mod response;
@@ -71,6 +68,7 @@ mod router;
 pub mod schema;
 pub mod seal;
 pub mod server;
+mod start_error;
 pub mod status;
 pub mod table;
 mod tcp;

@@ -10,7 +10,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use serde_json::Value;
 
-use crate::audit::Annotations;
+use crate::audit_annotations::Annotations;
 use crate::status::ApiError;
 
 /// The body of an answer.

@@ -39,12 +39,16 @@ fn key(user: &str) -> String {
 
 /// Whether a certificate of this user that was issued at this time is revoked.
 pub(crate) fn is_revoked(store: &dyn Store<Head>, user: &str, issued: Timestamp) -> bool {
-    let stored = store.get(&key(user));
-    stored.is_some_and(|stored| match before(&stored, user) {
-        Some(before) => revocation::is_revoked(issued, before),
-        // One that cannot be read revokes everything.
-        None => true,
-    })
+    let key = key(user);
+    match store.get(&key) {
+        Some(stored) => match before(&stored, user) {
+            Some(before) => revocation::is_revoked(issued, before),
+            // One that cannot be read revokes everything.
+            None => true,
+        },
+        // So does one that a start has set aside, until it is written again.
+        None => store.damaged().iter().any(|value| value.key == key),
+    }
 }
 
 /// The time of a stored revocation. `None`: it cannot be read.
@@ -105,7 +109,7 @@ fn encoded(stored: Option<&Stored>, user: &str, time: Timestamp) -> Result<(byte
         None => Document::new(json!({"metadata": {
             "name": revocation::secret_name(user), "namespace": NAMESPACE,
             "uid": uuid::Uuid::new_v4().to_string(),
-            "creationTimestamp": Timestamp::from_millis(jiff::Timestamp::now().as_millisecond()),
+            "creationTimestamp": crate::clock::now(),
         }})),
     };
     document.tree["type"] = SECRET_TYPE.into();
@@ -114,15 +118,15 @@ fn encoded(stored: Option<&Stored>, user: &str, time: Timestamp) -> Result<(byte
     document.encode(row()).map_err(ApiError::internal)
 }
 
-/// Deletes revocations that no valid certificate can be affected by.
-pub(crate) async fn delete_obsolete(store: &dyn Store<Head>, now: Timestamp) {
+/// Deletes revocations that affect no certificate of the trusted authorities, the oldest of which began then.
+pub(crate) async fn delete_obsolete(store: &dyn Store<Head>, oldest_authority: Timestamp) {
     let prefix = object::key(row(), Some(NAMESPACE), "revoked-user-");
     for stored in store.range(&prefix, None, None).records {
         let secret: Option<Secret> = serde_json::from_slice(&stored.value).ok();
         let user = secret.and_then(|secret| STANDARD.decode(secret.data.user).ok());
         let user = user.and_then(|user| String::from_utf8(user).ok());
         let time = user.and_then(|user| before(&stored, &user));
-        if time.is_some_and(|time| revocation::is_obsolete(time, now)) {
+        if time.is_some_and(|time| revocation::is_obsolete(time, oldest_authority)) {
             let (key, expected) = (stored.key.to_string(), stored.modified);
             // One that was written again meanwhile stays.
             let _outcome = store.write(Op::Delete { key, expected }).await;

@@ -16,8 +16,8 @@ use crate::audit::PendingEvent;
 use crate::authenticate::{impersonate, issuer};
 use crate::authorize::Attributes;
 use crate::certificate_admin;
-use crate::discovery::{self, Document, Page};
-use crate::openapi;
+use crate::discovery::{self, Page};
+use crate::documents::{describe, document_reply};
 use crate::request::path::{self, Route, Unserved};
 use crate::request::query::Query;
 use crate::request::{AuthorizedRequest, Caller, User, accept};
@@ -224,74 +224,6 @@ fn aggregated_type(version: &str) -> &'static str {
     } else {
         "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
     }
-}
-
-/// Answers OpenAPI requests.
-fn describe(route: &Route, call: &Call) -> Result<Reply> {
-    match route {
-        Route::OpenApiV3 => {
-            let index = openapi::v3_index();
-            Ok(document_reply(index, openapi::JSON_CONTENT_TYPE, call))
-        }
-        Route::OpenApiV3Document(group, version) => {
-            let document = openapi::v3_document(group, version);
-            let document = document.ok_or_else(ApiError::no_such_resource)?;
-            Ok(packed_reply(document, openapi::JSON_CONTENT_TYPE, call))
-        }
-        Route::OpenApiV2 => {
-            let accept = call.header(header::ACCEPT).unwrap_or_default();
-            let (document, content_type) = if accept.contains("protobuf") {
-                let content_type = openapi::V2_PROTOBUF_CONTENT_TYPE;
-                (openapi::v2_protobuf(), content_type)
-            } else {
-                (openapi::v2_json(), openapi::JSON_CONTENT_TYPE)
-            };
-            Ok(packed_reply(document, content_type, call))
-        }
-        _ => Err(ApiError::no_such_resource()),
-    }
-}
-
-/// A document that clients may have cached.
-fn document_reply(document: &Document, content_type: &'static str, call: &Call) -> Reply {
-    let known = call
-        .header(header::IF_NONE_MATCH)
-        .is_some_and(|tags| document.matches(tags));
-    let mut reply = if known {
-        Reply::json(304, Bytes::new())
-    } else {
-        Reply::json(200, document.body.clone())
-    };
-    reply.content_type = content_type;
-    if let Ok(etag) = HeaderValue::from_str(&document.etag) {
-        reply.headers.push((header::ETAG, etag));
-    }
-    reply
-        .headers
-        .push((header::VARY, HeaderValue::from_static("Accept")));
-    reply
-}
-
-/// An OpenAPI document, compressed if the client accepts that.
-fn packed_reply(packed: &openapi::Packed, content_type: &'static str, call: &Call) -> Reply {
-    let encodings = call.header(header::ACCEPT_ENCODING);
-    let is_gzip = accept::gzip(encodings);
-    let document = if is_gzip {
-        Document {
-            body: packed.gzip.clone(),
-            etag: packed.etag.clone(),
-        }
-    } else {
-        packed.document()
-    };
-    let mut reply = document_reply(&document, content_type, call);
-    let headers = &mut reply.headers;
-    headers.push((header::VARY, HeaderValue::from_static("Accept-Encoding")));
-    if is_gzip && reply.code == 200 {
-        let gzip = HeaderValue::from_static("gzip");
-        headers.push((header::CONTENT_ENCODING, gzip));
-    }
-    reply
 }
 
 fn discovery_paths() -> Vec<String> {

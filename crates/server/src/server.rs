@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use kennel_store::LOCK_FILE;
-use kennel_store::{OpenError, Options};
+use kennel_store::Options;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::admit::pod_security::Exemptions;
-use crate::admit::service::Cidr;
-use crate::api::{Api, Settings};
+use crate::api::{Api, Exemptions, Settings};
 use crate::audit::{self, Audit};
-use crate::authenticate::{Credentials, StaticTokens, TokenFileError};
+use crate::authenticate::{Credentials, StaticTokens};
 use crate::backend::{self, Backend};
 use crate::backup::{self, SecretFile};
-use crate::certificates::{Certificates, CertificatesError, KubeconfigFile};
+use crate::certificates::{Certificates, KubeconfigFile};
 use crate::health::Accepting;
 use crate::http::listen;
+use crate::kinds::service::Cidr;
 use crate::limits::Timeouts;
 use crate::pki::{self, Clock};
 use crate::quota::StorageQuota;
-use crate::seal::{KeyFileError, Keyring};
+use crate::seal::Keyring;
+pub use crate::start_error::StartError;
 use crate::upkeep::{self, Upkeep};
 
 /// How to run a server.
@@ -52,30 +52,6 @@ pub struct Config {
     pub clock: Clock,
     /// What is exempt from Pod Security admission.
     pub pod_security: Exemptions,
-}
-
-/// Why a server could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("cannot open the store")]
-    Store(#[from] OpenError),
-    #[error("cannot listen on {address}")]
-    Listen {
-        address: SocketAddr,
-        source: std::io::Error,
-    },
-    #[error("cannot prepare certificates")]
-    Certificates(#[from] CertificatesError),
-    #[error(transparent)]
-    TokenFile(#[from] TokenFileError),
-    #[error(transparent)]
-    Keys(#[from] KeyFileError),
-    #[error(transparent)]
-    Audit(#[from] audit::OpenError),
-    #[error("cannot write the first objects: {0}")]
-    Bootstrap(String),
-    #[error("a restore into {} was interrupted; repeat `kennel restore`", .0.display())]
-    HalfRestored(PathBuf),
 }
 
 /// Why a running server cannot go on. Its process should end, so that a service manager starts another one.
@@ -158,7 +134,7 @@ impl Server {
             tokio::spawn(backup::run(schedule, config.data_dir, status, stop));
         }
         Ok(Self {
-            upkeep: tokio::spawn(upkeep::run(Arc::clone(&api))),
+            upkeep: tokio::spawn(upkeep::run(Arc::clone(&api), config.clock.interval())),
             api,
             backend,
             address,
@@ -242,7 +218,7 @@ fn open_certificates(
     config: &Config,
     address: SocketAddr,
     kubeconfig: &Path,
-) -> Result<Certificates, CertificatesError> {
+) -> Result<Certificates, crate::certificates::CertificatesError> {
     let (names, addresses) = subject_names(config, address.ip());
     let options = pki::Options {
         dir: config.data_dir.join(crate::data_dir::PKI),

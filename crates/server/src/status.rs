@@ -5,7 +5,7 @@ pub mod reasons;
 use kennel_types::{Reason, Verb};
 use serde_json::{Map, Value, json};
 
-use crate::audit::Annotations;
+use crate::audit_annotations::Annotations;
 use crate::field::FieldError;
 use crate::registry::{self, EmptyCollection, Measured, Resource, qualified};
 

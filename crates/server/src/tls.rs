@@ -177,7 +177,7 @@ fn user_of(certificate: &CertificateDer<'_>) -> Shown {
     user.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
     let validity = parsed.validity();
     let not_before = Timestamp::from_secs(validity.not_before.timestamp());
-    Shown::Certificate(Box::new(ClientCertificate {
+    Shown::Certificate(Arc::new(ClientCertificate {
         user,
         expires: Timestamp::from_secs(validity.not_after.timestamp()),
         issued: revocation::issued_at(not_before),

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::BoxFuture;
 use http::Request;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -18,6 +19,9 @@ use tokio_util::task::TaskTracker;
 use self::frame::FrameBoundaries;
 use crate::fairness::Seat;
 use crate::limits;
+
+/// Resolves when the certificate that authenticated an open request is no longer valid.
+pub(crate) type Invalidation = BoxFuture<'static, ()>;
 
 /// The buffer of one direction, as large as that of `tokio::io::copy`.
 const COPY_BYTES: usize = 8 * 1024;
@@ -31,6 +35,8 @@ pub(crate) struct Upgrade {
     tasks: TaskTracker,
     /// Released when the session ends.
     seat: Option<Seat>,
+    /// Ends the session.
+    invalidation: Option<Invalidation>,
 }
 
 impl Upgrade {
@@ -46,12 +52,13 @@ impl Upgrade {
             may_stall: Arc::clone(may_stall),
             tasks: tasks.clone(),
             seat: None,
+            invalidation: None,
         }))
     }
 
-    /// Holds this seat until the session ends.
-    pub(crate) fn hold(&mut self, seat: Option<Seat>) {
-        self.seat = seat;
+    /// Holds this seat until the session ends, which the invalidation does.
+    pub(crate) fn hold(&mut self, seat: Option<Seat>, invalidation: Option<Invalidation>) {
+        (self.seat, self.invalidation) = (seat, invalidation);
     }
 
     /// Relays between the client and the backend, once the answer (101) has been sent. `is_websocket` says which protocol the
@@ -65,6 +72,7 @@ impl Upgrade {
             may_stall,
             tasks,
             seat,
+            invalidation,
         } = self;
         tasks.spawn(async move {
             let client = tokio::select! {
@@ -74,7 +82,13 @@ impl Upgrade {
             match client {
                 Ok(client) => {
                     may_stall.store(true, Ordering::Relaxed);
-                    relay(TokioIo::new(client), backend, is_websocket, ending).await;
+                    let session = ending.child_token();
+                    let relaying =
+                        relay(TokioIo::new(client), backend, is_websocket, session.clone());
+                    tokio::select! {
+                        () = relaying => {}
+                        () = cut(invalidation, &session) => {}
+                    }
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the client closed the connection before the upgrade");
@@ -83,6 +97,16 @@ impl Upgrade {
             drop(seat);
         });
     }
+}
+
+/// Cancels the session when its client certificate is no longer valid, and gives it [`limits::DRAIN`] to close.
+async fn cut(invalidation: Option<Invalidation>, session: &CancellationToken) {
+    let Some(invalidation) = invalidation else {
+        return std::future::pending().await;
+    };
+    invalidation.await;
+    session.cancel();
+    tokio::time::sleep(limits::DRAIN).await;
 }
 
 /// Copies in both directions. Ends when the backend closes or the server stops; when the client closes, the
@@ -95,7 +119,10 @@ where
     let (mut client_read, mut client_write) = tokio::io::split(client);
     let (mut backend_read, mut backend_write) = tokio::io::split(backend);
     let up = async {
-        let copied = tokio::io::copy(&mut client_read, &mut backend_write).await;
+        let copied = tokio::select! {
+            copied = tokio::io::copy(&mut client_read, &mut backend_write) => copied.map(drop),
+            () = ending.cancelled() => Ok(()),
+        };
         copied.and(backend_write.shutdown().await)
     };
     let down = async {

@@ -1,5 +1,5 @@
 //! Looks after the certificates of a running server: renews those that expire soon, publishes a new CA, warns of what
-//! ends within 30 days, and deletes revocations that are not needed any more.
+//! ends within 30 days, and deletes revocations and claims of joining machines that are not needed any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::api::Api;
 use crate::bootstrap;
 use crate::certificates::Listed;
+use crate::join_claims;
 use crate::object::{self, Document};
 use crate::registry;
 use crate::request::User;
@@ -19,7 +20,6 @@ use crate::revocation;
 use crate::status::Result;
 use crate::verbs;
 
-const INTERVAL: Duration = Duration::from_mins(10);
 /// A certificate is logged once in this time; its event is there as long as it ends soon.
 const LOG_INTERVAL: Duration = Duration::from_hours(24);
 
@@ -35,11 +35,11 @@ pub(crate) struct Upkeep {
 }
 
 /// Runs until it is dropped.
-pub(crate) async fn run(api: Arc<Api>) {
+pub(crate) async fn run(api: Arc<Api>, interval: Duration) {
     let mut upkeep = Upkeep::default();
     loop {
         upkeep.pass(&api).await;
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep(interval).await;
     }
 }
 
@@ -66,7 +66,9 @@ impl Upkeep {
                 tracing::debug!(error = error.message, "cannot record an event");
             }
         }
-        revocation::delete_obsolete(&*api.store, now).await;
+        let oldest = certificates.oldest_authority();
+        revocation::delete_obsolete(&*api.store, oldest).await;
+        join_claims::delete_settled(&*api.store).await;
     }
 }
 
@@ -79,7 +81,7 @@ async fn record_event(api: &Api, certificate: &Listed, message: &str) -> Result<
     if api.store.get(&object::key(row, namespace, &name)).is_some() {
         return Ok(());
     }
-    let now = Timestamp::from_millis(jiff::Timestamp::now().as_millisecond());
+    let now = crate::clock::now();
     let event = json!({
         "metadata": {"name": name},
         "involvedObject": {

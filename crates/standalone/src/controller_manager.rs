@@ -80,7 +80,7 @@ fn placement(
             ..daemonset::Settings::default()
         };
         all_metrics.push(settings.metrics.clone());
-        supervisor.start("daemonset controller", move |informers, stop| {
+        supervisor.start_controller("daemonset controller", move |informers, stop| {
             let (client, watcher, settings) = (client.clone(), watcher.clone(), settings.clone());
             let shared = daemonset::run(client.clone(), informers, settings.clone(), stop.clone());
             leadership::lead(client, watcher, settings, shared, stop)
@@ -90,7 +90,7 @@ fn placement(
         let client = clients::scheduler(api);
         let metrics = Arc::<scheduler::Metrics>::default();
         all_metrics.push(metrics.clone());
-        supervisor.start("scheduler", move |informers, stop| {
+        supervisor.start_controller("scheduler", move |informers, stop| {
             scheduler::run_with_metrics(client.clone(), informers, metrics.clone(), stop)
         });
     }
@@ -108,7 +108,7 @@ fn services(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) 
         endpoints: client(selection::ENDPOINTS, "endpoint-controller"),
     };
     if clients.slices.is_some() || clients.endpoints.is_some() {
-        supervisor.start("endpoints controllers", move |informers, stop| {
+        supervisor.start_controller("endpoints controllers", move |informers, stop| {
             endpoints::run(clients.clone(), informers, stop)
         });
     }
@@ -124,13 +124,13 @@ fn node_health(
     let client = || clients::controller(api, "node-controller");
     if selection.runs(selection::NODE_LIFECYCLE) {
         let client = client();
-        supervisor.start("node lifecycle controller", move |informers, stop| {
+        supervisor.start_controller("node lifecycle controller", move |informers, stop| {
             lifecycle::run(client.clone(), informers, settings, stop)
         });
     }
     if selection.runs(selection::TAINT_EVICTION) {
         let client = client();
-        supervisor.start("taint eviction controller", move |informers, stop| {
+        supervisor.start_controller("taint eviction controller", move |informers, stop| {
             nodes::eviction::run(client.clone(), informers, stop)
         });
     }
@@ -140,25 +140,25 @@ fn node_health(
 fn cleanup(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
     if selection.runs(selection::GARBAGE_COLLECTOR) {
         let client = clients::controller(api, "generic-garbage-collector");
-        supervisor.start("garbage collector", move |informers, stop| {
+        supervisor.start_controller("garbage collector", move |informers, stop| {
             garbage_collector::run(client.clone(), informers, stop)
         });
     }
     if selection.runs(selection::NAMESPACE) {
         let client = clients::controller(api, "namespace-controller");
-        supervisor.start("namespace controller", move |_, stop| {
+        supervisor.start_controller("namespace controller", move |_, stop| {
             namespaces::run(client.clone(), stop)
         });
     }
     if selection.runs(selection::POD_GARBAGE_COLLECTOR) {
         let client = clients::controller(api, "pod-garbage-collector");
-        supervisor.start("pod garbage collector", move |informers, stop| {
+        supervisor.start_controller("pod garbage collector", move |informers, stop| {
             podgc::run(client.clone(), informers, stop)
         });
     }
     if selection.runs(selection::TOKEN_CLEANER) {
         let client = clients::controller(api, "token-cleaner");
-        supervisor.start("token cleaner", move |_, stop| {
+        supervisor.start_controller("token cleaner", move |_, stop| {
             token_cleaner::run(client.clone(), stop)
         });
     }
@@ -168,13 +168,13 @@ fn cleanup(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
 fn policies(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
     if selection.runs(selection::DISRUPTION) {
         let client = clients::controller(api, "disruption-controller");
-        supervisor.start("disruption controller", move |_, stop| {
+        supervisor.start_controller("disruption controller", move |_, stop| {
             disruption::run(client.clone(), stop)
         });
     }
     if selection.runs(selection::RESOURCE_QUOTA) {
         let client = clients::controller(api, "resourcequota-controller");
-        supervisor.start("resource quota controller", move |_, stop| {
+        supervisor.start_controller("resource quota controller", move |_, stop| {
             resource_quota::run(client.clone(), stop)
         });
     }
@@ -193,7 +193,7 @@ fn certificates(
         let files = files.clone();
         let reserved: ReservedNames =
             Arc::new(move || certificates::names_in(&files.get().server_cert_pem));
-        supervisor.start("certificate approver", move |informers, stop| {
+        supervisor.start_controller("certificate approver", move |informers, stop| {
             certificates::approve::run(client.clone(), informers, reserved.clone(), stop)
         });
     }
@@ -205,12 +205,12 @@ fn certificates(
             Authority::new(files.cert_pem.clone(), files.key_pem.clone())
         });
         authority().context("cannot sign certificates")?;
-        supervisor.start("certificate signer", move |informers, stop| {
+        supervisor.start_controller("certificate signer", move |informers, stop| {
             certificates::sign::run(client.clone(), informers, authority.clone(), stop)
         });
     }
     if selection.runs(selection::CERTIFICATE_CLEANER) {
-        supervisor.start("certificate cleaner", move |informers, stop| {
+        supervisor.start_controller("certificate cleaner", move |informers, stop| {
             certificates::clean::run(client.clone(), informers, stop)
         });
     }
@@ -229,7 +229,7 @@ pub fn simulate_nodes(supervisor: &mut Supervisor, simulation: &Simulation, api:
 /// Gives a node the label and the taint of a control plane.
 pub fn mark_control_plane(supervisor: &mut Supervisor, node: String, api: &Arc<Api>) {
     let client = clients::control_plane(api);
-    supervisor.start("control-plane role", move |informers, stop| {
+    supervisor.start_controller("control-plane role", move |informers, stop| {
         control_plane_role::run(client.clone(), informers, node.clone(), stop)
     });
 }

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use kennel_client::backoff::{self, Policy};
 use kennel_client::metrics::{Counter, Observed, Page};
-use kennel_client::pulse;
+use kennel_client::pulse::{self, Pulse};
 use kennel_control::informers::Informers;
-use kennel_core::health::{Endpoint, Outcome, Pulse, Unhealthy};
+use kennel_core::health::{Endpoint, Outcome, Unhealthy};
 use kube::Client;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ const RESTART: Policy = Policy::exact(Duration::from_secs(1), Duration::from_min
 /// Uptime after which the restart delay resets.
 const RESET_AFTER: Duration = Duration::from_mins(5);
 
-/// How long the loop of a controller may go without coming round. It does so every few seconds, and a controller that failed
+/// How long the loop of a controller may take for one iteration. It completes one every few seconds, and a controller that failed
 /// often waits for a minute before its next start.
 const STALL: Duration = Duration::from_secs(90);
 
@@ -48,43 +48,54 @@ kennel_core::metrics! {
         "Panics and errors that ended a component of this process.";
 }
 
-/// Counts the starts and failures of each component, and knows which ones come round.
+/// Counts the starts and failures of each component, and knows which ones complete iterations.
 #[derive(Clone, Default)]
 pub struct RestartMetrics(Arc<Mutex<Vec<Arc<ComponentMetrics>>>>);
+
+/// What a component is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Its loop comes round, or it is unhealthy.
+    Controller,
+    /// It has no loop that a health check could look at.
+    Other,
+}
 
 struct ComponentMetrics {
     name: Cow<'static, str>,
     starts: Counter,
     failures: Counter,
-    /// Beaten by its loops. Components that are no controllers do not beat.
+    /// Beaten by its loops.
     pulse: Arc<Pulse>,
-    created: Instant,
+    /// Whether it has loops that beat.
+    kind: Kind,
     is_down: AtomicBool,
 }
 
 impl ComponentMetrics {
-    fn new(name: Cow<'static, str>) -> Self {
-        let created = Instant::now();
+    fn new(name: Cow<'static, str>, kind: Kind) -> Self {
         Self {
             name,
+            kind,
             starts: Counter::default(),
             failures: Counter::default(),
-            pulse: Arc::new(Pulse::new(created.into_std())),
-            created,
+            // A controller that never comes round is silent since its start.
+            pulse: pulse::new(),
             is_down: AtomicBool::new(false),
         }
     }
 
-    /// None for a component that has no loop. One that failed is not ready; restarting the process would not help it.
+    /// None if it is no controller. One that failed is not ready; restarting the process would not help it.
     fn outcome(&self, endpoint: Endpoint, now: Instant) -> Option<Outcome> {
-        let silence = self.pulse.silence(now.into_std());
-        let age = now.saturating_duration_since(self.created);
-        if silence == age {
+        if self.kind != Kind::Controller {
             return None;
         }
+        let silence = self.pulse.silence(now.into_std());
         let result = if silence > STALL {
             let seconds = silence.as_secs();
-            Err(format!("its loop has not come round for {seconds} seconds"))
+            Err(format!(
+                "its loop has not completed an iteration for {seconds} seconds"
+            ))
         } else if self.is_down.load(Ordering::Relaxed) && endpoint != Endpoint::Livez {
             Err("it has failed, and will be started again".to_owned())
         } else {
@@ -96,14 +107,14 @@ impl ComponentMetrics {
 }
 
 impl RestartMetrics {
-    fn add(&self, name: Cow<'static, str>) -> Arc<ComponentMetrics> {
-        let component = Arc::new(ComponentMetrics::new(name));
+    fn add(&self, name: Cow<'static, str>, kind: Kind) -> Arc<ComponentMetrics> {
+        let component = Arc::new(ComponentMetrics::new(name, kind));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(Arc::clone(&component));
         component
     }
 
-    /// One health check for each controller: whether its loop comes round.
+    /// One health check for each controller: whether its loop completes iterations.
     pub fn health(&self, endpoint: Endpoint) -> Vec<Outcome> {
         let now = Instant::now();
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,9 +151,28 @@ impl Supervisor {
         self.restarts.clone()
     }
 
-    /// Starts a component. `component` is called for every (re)start; it must subscribe to the informers that it
-    /// needs before it returns the future to run.
+    /// Starts a controller, whose loop health checks look at. `controller` is called for every (re)start; it must subscribe
+    /// to the informers that it needs before it returns the future to run.
+    pub fn start_controller<C, F, E>(&mut self, name: impl Into<Cow<'static, str>>, controller: C)
+    where
+        C: Fn(&mut Informers, CancellationToken) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Display + Send + 'static,
+    {
+        self.start_component(name.into(), Kind::Controller, controller);
+    }
+
+    /// As [`Self::start_controller`], for a component that has no health check here: a node, a DNS server.
     pub fn start<C, F, E>(&mut self, name: impl Into<Cow<'static, str>>, component: C)
+    where
+        C: Fn(&mut Informers, CancellationToken) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Display + Send + 'static,
+    {
+        self.start_component(name.into(), Kind::Other, component);
+    }
+
+    fn start_component<C, F, E>(&mut self, name: Cow<'static, str>, kind: Kind, component: C)
     where
         C: Fn(&mut Informers, CancellationToken) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -151,7 +181,7 @@ impl Supervisor {
         let stop = self.stop.clone();
         let first = component(&mut self.informers, stop.clone());
         let watcher = self.watcher.clone();
-        let metrics = self.restarts.add(name.into());
+        let metrics = self.restarts.add(name, kind);
         self.tasks.spawn(async move {
             supervise(&metrics, &stop, first, || {
                 let mut own = Informers::new(&watcher);
@@ -290,7 +320,7 @@ mod tests {
             }
         };
         supervise(
-            &ComponentMetrics::new("test".into()),
+            &ComponentMetrics::new("test".into(), Kind::Other),
             &stop,
             component(),
             component,
@@ -316,7 +346,7 @@ mod tests {
         stop.cancel();
         let first = async { Err::<(), _>("interrupted") };
         supervise(
-            &ComponentMetrics::new("test".into()),
+            &ComponentMetrics::new("test".into(), Kind::Other),
             &stop,
             first,
             || async { panic!("started after the end") },
@@ -336,8 +366,8 @@ mod tests {
             assert_eq!(found, expected, "{endpoint:?}");
         };
         let stop = CancellationToken::new();
-        let start = |name: &'static str, beats: bool, restarts: bool| {
-            let (component, stop) = (metrics.add(name.into()), stop.clone());
+        let start = |name: &'static str, kind, beats: bool, restarts: bool| {
+            let (component, stop) = (metrics.add(name.into(), kind), stop.clone());
             let run = move || async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if beats {
@@ -350,18 +380,28 @@ mod tests {
             };
             tokio::spawn(async move { supervise(&component, &stop, run(), run).await })
         };
-        start("Token Cleaner", true, false);
-        start("node", false, false);
-        start("scheduler", true, true);
+        start("Token Cleaner", Kind::Controller, true, false);
+        start("node", Kind::Other, false, false);
+        start("scheduler", Kind::Controller, true, true);
+        // Hangs before its first turn.
+        start("disruption controller", Kind::Controller, false, false);
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         // The scheduler waits for its next start.
-        let down = [("token-cleaner", true), ("scheduler", false)];
+        let down = [
+            ("token-cleaner", true),
+            ("scheduler", false),
+            ("disruption-controller", true),
+        ];
         check(Endpoint::Readyz, &down);
         check(Endpoint::Livez, &down.map(|(name, _)| (name, true)));
         tokio::time::sleep(STALL).await;
         check(
             Endpoint::Livez,
-            &[("token-cleaner", false), ("scheduler", true)],
+            &[
+                ("token-cleaner", false),
+                ("scheduler", true),
+                ("disruption-controller", false),
+            ],
         );
         stop.cancel();
     }

@@ -42,15 +42,21 @@ pub trait Store<H>: Send + Sync + 'static {
     /// live ones, without a gap.
     fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted>;
 
-    /// The values that were set aside because they could not be read. They are in no range, and their keys can be
-    /// created anew.
+    /// The values that were set aside because they could not be read, as the start found them. They are in no range, and
+    /// their keys can be created anew.
     fn damaged(&self) -> &[DamagedValue] {
         &[]
     }
 
+    /// Whether a value of this key is set aside now: one that was discarded since the start is not. Reads the disk if the
+    /// key is one of [`Self::damaged`].
+    fn is_set_aside(&self, _key: &str) -> bool {
+        false
+    }
+
     /// Whether writes can be stored. Cheap: it reads what the engine has noticed.
     fn health(&self) -> WriterHealth {
-        WriterHealth::Well
+        WriterHealth::Healthy
     }
 
     /// None if the engine does not count.

@@ -12,6 +12,7 @@
 //! kept beside each value is the caller's type.
 
 mod api;
+mod damaged;
 mod error;
 mod health;
 pub mod memory;
@@ -21,13 +22,14 @@ mod sqlite;
 mod stats;
 
 pub use api::Store;
+pub use damaged::DamagedValue;
 pub use error::{Compacted, Damage, DecodeError, OpenError, RangeAtError, WatchEnd, WriteError};
 pub use health::WriterHealth;
 pub use memory::Watch;
 pub use record::{Durability, Event, History, Op, Page, Record, Revision, Written};
 pub use seal::{Opened, Seal, SealError};
 pub use sqlite::{
-    DATABASE_FILE, DamagedValue, Directory, LOCK_FILE, Offline, Options, RawValue, SCHEMA_VERSION,
-    SqliteStore, ValueReport,
+    DATABASE_FILE, Directory, LOCK_FILE, Offline, Options, RawValue, SCHEMA_VERSION, SqliteStore,
+    ValueReport,
 };
 pub use stats::Stats;

@@ -25,6 +25,21 @@ pub fn with_seeds(fixed: impl IntoIterator<Item = u64>, mut test: impl FnMut(u64
     }
 }
 
+/// A fresh seed, for a test that takes too long for several. Prints it, so that a failure can be replayed; `KENNEL_SEED=n`
+/// replaces it.
+///
+/// # Panics
+/// If `KENNEL_SEED` is no number.
+#[expect(clippy::print_stderr, reason = "a failed test tells how to replay it")]
+pub fn fresh_seed() -> u64 {
+    let given = std::env::var(SEED_VARIABLE).ok();
+    let given = given.map(|text| text.parse().expect("KENNEL_SEED is a number"));
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
+    let test = test_name();
+    eprintln!("{test} runs with seed {seed}; replay: {SEED_VARIABLE}={seed}");
+    seed
+}
+
 #[expect(clippy::print_stderr, reason = "a failed test tells how to replay it")]
 fn report_seed(seed: u64) {
     let test = test_name();

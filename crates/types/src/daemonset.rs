@@ -6,6 +6,11 @@ use serde::Deserialize;
 
 use crate::condition::{self, Condition, ConditionType};
 
+/// The kind that owner references name.
+pub const KIND: &str = "DaemonSet";
+/// The reason of the condition `Stalled` when every node is back on the revision before.
+pub const ROLLED_BACK: &str = "RolledBack";
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DaemonSet {
@@ -44,7 +49,7 @@ impl DaemonSet {
     pub fn is_rolled_back(&self) -> bool {
         let stalled = condition::find(&self.status.conditions, &ConditionType::Stalled);
         Some(self.status.observed_generation) == self.metadata.generation
-            && stalled.is_some_and(|stalled| stalled.is_true() && stalled.reason == "RolledBack")
+            && stalled.is_some_and(|stalled| stalled.is_true() && stalled.reason == ROLLED_BACK)
     }
 }
 

@@ -25,7 +25,7 @@ pub use condition::{Condition, ConditionStatus, ConditionType};
 pub use daemonset::{DaemonSet, DaemonSetStatus};
 pub use lease::{Lease, LeaseSpec};
 pub use meta::{Identity, Namespace};
-pub use node::{Node, NodeSpec, NodeStatus, Taint};
+pub use node::{Node, NodeSpec, NodeStatus, Taint, TaintEffect};
 pub use pod::{
     Container, ContainerHealth, ContainerStatus, Pod, PodPhase, PodSpec, PodStatus, Probe,
     ProbeKind, RestartPolicy, Waiting,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::condition::{self, Condition, ConditionType};
 use crate::meta::null_as_default;
@@ -33,9 +33,35 @@ pub struct Taint {
     pub key: String,
     #[serde(deserialize_with = "null_as_default")]
     pub value: String,
-    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    /// A [`TaintEffect`].
     pub effect: String,
     pub time_added: Option<Timestamp>,
+}
+
+/// The effects that a taint may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaintEffect {
+    NoSchedule,
+    PreferNoSchedule,
+    /// Also evicts running pods.
+    NoExecute,
+}
+
+impl TaintEffect {
+    pub const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::PreferNoSchedule => "PreferNoSchedule",
+            Self::NoExecute => "NoExecute",
+        }
+    }
+
+    /// `None` for an effect that Kubernetes does not define.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|effect| effect.as_str() == text)
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

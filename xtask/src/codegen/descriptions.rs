@@ -105,6 +105,16 @@ fn short_name(definition: &str) -> &str {
     stripped.unwrap_or(definition)
 }
 
+/// A line without the backslashes that keep rustdoc from reading a link or a tag. Those before a backslash stay: a text
+/// with `\\n` means a new line.
+fn unescaped(line: &str) -> String {
+    ["\\[", "\\]", "\\<", "\\>"]
+        .iter()
+        .fold(line.to_owned(), |line, escaped| {
+            line.replace(escaped, &escaped[1..])
+        })
+}
+
 /// What one file of `k8s-openapi` says of a definition and its fields.
 struct Definition<'a> {
     name: &'a str,
@@ -130,7 +140,7 @@ impl<'a> Definition<'a> {
         let mut comment = Vec::new();
         for line in lines {
             if let Some(text) = line.trim_start().strip_prefix("///") {
-                comment.push(text.strip_prefix(' ').unwrap_or(text));
+                comment.push(unescaped(text.strip_prefix(' ').unwrap_or(text)));
             } else if !line.starts_with("#[") {
                 found.take(line, &comment.join("\\n"));
                 comment.clear();

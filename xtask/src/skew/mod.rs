@@ -1,6 +1,6 @@
 //! `xtask skew`: runs an earlier version beside this one, with real processes, and says what holds: an old agent on a new
-//! server, a new agent on an old server, and the upgrade of a cluster while its pods run. Run before a release; needs root
-//! and a kubectl.
+//! server, a new agent on an old server, and the upgrade of a cluster while its pods run. A test runs it with the last release;
+//! needs root and a kubectl.
 
 mod cluster;
 
@@ -25,8 +25,10 @@ struct Programs {
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let programs = parse(arguments)?;
-    say(&format!("old: {}", version(&programs.old)?));
-    say(&format!("new: {}", version(&programs.new)?));
+    let [old, new] = [version(&programs.old)?, version(&programs.new)?];
+    say(&format!("old: {old} ({})", programs.old.display()));
+    say(&format!("new: {new} ({})", programs.new.display()));
+    ensure!(old != new, "both programs have the same version");
     let mut table = Table::default();
     mixed(
         &mut table,
@@ -77,7 +79,7 @@ fn version(program: &Path) -> Result<String> {
     let output = Command::new(program).arg("--version").output();
     let output = output.with_context(|| program.display().to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(format!("{} ({})", text.trim(), program.display()))
+    Ok(text.trim().to_owned())
 }
 
 /// What an agent of one version does on a server of another.

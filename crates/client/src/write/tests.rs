@@ -130,3 +130,38 @@ async fn idempotent_requests_are_repeated_until_the_outcome_is_known() {
     assert!(!result.unwrap_err().unsure, "it was said again and again");
     assert_eq!(sent, 5);
 }
+
+/// A write that is sent just before the lease ends must not be applied long after another process has taken it.
+#[tokio::test(start_paused = true)]
+async fn a_write_in_flight_is_given_up_when_the_fence_closes() {
+    let silent = tower::service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<Response<Body>, Infallible>>()
+    });
+    let fence = Fence::closed();
+    let writer = Writer::new(Client::new(silent, "default"), fence.clone());
+    let start = Instant::now();
+    let end = move |seconds| start + Duration::from_secs(seconds);
+    fence.open_until(end(30));
+    tokio::time::advance(Duration::from_secs(29)).await;
+    let failure = writer
+        .send(&Call::get("/api/v1/nodes/n"))
+        .await
+        .unwrap_err();
+    assert_eq!(start.elapsed(), Duration::from_secs(30));
+    assert!(failure.unsure && failure.code.is_none(), "{failure:?}");
+    // A renewal meanwhile gives it more time, up to its own.
+    fence.open_until(end(40));
+    let renewed = tokio::spawn({
+        let fence = fence.clone();
+        async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            fence.open_until(end(100));
+        }
+    });
+    writer
+        .send(&Call::get("/api/v1/nodes/n"))
+        .await
+        .unwrap_err();
+    renewed.await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(30) + TIMEOUT);
+}

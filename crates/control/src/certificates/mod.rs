@@ -10,6 +10,7 @@
 
 pub mod approve;
 mod authority;
+mod claims;
 pub mod clean;
 mod joining;
 mod request;

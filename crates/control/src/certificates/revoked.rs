@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_core::certificates::revocation::{
-    BEFORE, NAMESPACE, SECRET_TYPE, USER, cutoff, secret_name,
+    BEFORE, EVERYTHING, NAMESPACE, SECRET_TYPE, USER, next_cutoff, secret_name,
 };
 use kennel_types::Timestamp;
 use serde_json::{Value, json};
@@ -22,21 +22,29 @@ async fn stored(writer: &Writer, user: &str) -> Result<Option<Value>, Failure> {
     }
 }
 
-/// The time before which certificates of this user are revoked.
+/// The time before which certificates of this user are revoked; [`EVERYTHING`] if the revocation cannot be read.
 pub(super) async fn before(writer: &Writer, user: &str) -> Result<Option<Timestamp>, Failure> {
     let stored = stored(writer, user).await?;
-    let secret = stored.and_then(|secret| serde_json::from_value::<Secret>(secret).ok());
-    let text = secret.and_then(|secret| {
-        let bytes = secret.data?.remove(BEFORE)?;
-        String::from_utf8(bytes.0).ok()
-    });
-    Ok(text.and_then(|text| Timestamp::parse(&text)))
+    Ok(stored.map(|secret| decode(&secret).unwrap_or(EVERYTHING)))
 }
 
-/// Revokes the certificates of a user that were issued until now.
-pub(super) async fn revoke(writer: &Writer, user: &str, now: Timestamp) -> Result<(), Failure> {
-    let data = json!({USER: user, BEFORE: cutoff(now)});
-    let call = if let Some(mut secret) = stored(writer, user).await? {
+fn decode(secret: &Value) -> Option<Timestamp> {
+    let secret: Secret = serde_json::from_value(secret.clone()).ok()?;
+    let bytes = secret.data?.remove(BEFORE)?;
+    Timestamp::parse(&String::from_utf8(bytes.0).ok()?)
+}
+
+/// Revokes the certificates of a user that were issued until now. Returns the time before which they are. Fails with 409
+/// if the revocation has changed meanwhile.
+pub(super) async fn revoke(
+    writer: &Writer,
+    user: &str,
+    now: Timestamp,
+) -> Result<Timestamp, Failure> {
+    let stored = stored(writer, user).await?;
+    let before = next_cutoff(now, stored.as_ref().and_then(decode));
+    let data = json!({USER: user, BEFORE: before});
+    let call = if let Some(mut secret) = stored {
         secret["stringData"] = data;
         Call::replace(path(user), &secret)
     } else {
@@ -46,5 +54,6 @@ pub(super) async fn revoke(writer: &Writer, user: &str, now: Timestamp) -> Resul
         });
         Call::create(api::core_path(NAMESPACE, "secrets"), object.to_string())
     };
-    writer.send(&call).await.map(drop)
+    writer.send(&call).await?;
+    Ok(before)
 }

@@ -1,6 +1,7 @@
 //! The signer: signs approved requests whose certificate the named signer may issue.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -17,6 +18,9 @@ use super::request::{Parsed, RequestError};
 use super::{add_condition, condition, has_certificate, new_condition, replace, revoked, run_each};
 use crate::frame::objects::Verdict;
 use crate::informers::Informers;
+
+/// The approver may revoke earlier certificates in the second of its approval, and then as of the next second but one.
+const OWN_REVOCATION: Duration = Duration::from_secs(1);
 
 /// The certificate authority, which may be replaced.
 pub type AuthoritySource = Arc<dyn Fn() -> Result<Authority, AuthorityError> + Send + Sync>;
@@ -99,6 +103,10 @@ enum SignError {
     Refused(String),
     #[error("the certificates of the requester were revoked after the request was made")]
     Revoked,
+    #[error("the certificates of the user were revoked after the request was approved")]
+    RevokedSinceApproval,
+    #[error("{}", revocation::unreadable(.0))]
+    UnreadableRevocation(String),
     #[error("the certificate authority has expired")]
     Expired,
     #[error(transparent)]
@@ -139,6 +147,15 @@ fn sign(
     let is_own = parsed.asked.username == parsed.asked.common_name;
     if is_own && revoked.is_some_and(|before| created < before) {
         return Err(SignError::Revoked);
+    }
+    if revoked == Some(revocation::EVERYTHING) {
+        return Err(SignError::UnreadableRevocation(parsed.asked.common_name));
+    }
+    let approved = condition(request, "Approved").and_then(|approved| approved.last_update_time);
+    let approved = approved.as_ref().map(Timestamp::from);
+    let allowed = approved.map(|at| revocation::cutoff(at) + OWN_REVOCATION);
+    if allowed.is_some_and(|allowed| revoked.is_some_and(|before| allowed < before)) {
+        return Err(SignError::RevokedSinceApproval);
     }
     let issued = revocation::issue_time(now, revoked);
     let validity = lifetime::validity(issued, request.spec.expiration_seconds, authority.ends());
@@ -189,6 +206,26 @@ mod tests {
         let created = k8s_openapi::jiff::Timestamp::from_second(created).unwrap();
         request.metadata.creation_timestamp = Some(Time(created));
         request
+    }
+
+    #[test]
+    fn what_was_approved_before_a_revocation_is_not_signed_after_it() {
+        let authority = authority();
+        let now = Timestamp::from_millis(1_800_000_000_500);
+        let check = |approved: i64, revoked: Timestamp, signed: bool| {
+            let mut request = request("system:bootstrap:abcdef", 1_799_999_000);
+            let mut approval = new_condition("Approved", "AutoApproved", "");
+            let at = k8s_openapi::jiff::Timestamp::from_second(approved).unwrap();
+            approval.last_update_time = Some(Time(at));
+            add_condition(&mut request, approval);
+            let found = sign(&request, &authority, now, Some(revoked));
+            assert_eq!(found.is_ok(), signed, "{approved} {revoked} {found:?}");
+        };
+        let revoked = revocation::cutoff(now);
+        check(1_799_999_998, revoked, false);
+        // The approver revokes and approves.
+        check(1_800_000_000, revoked, true);
+        check(1_800_000_000, revocation::EVERYTHING, false);
     }
 
     #[test]

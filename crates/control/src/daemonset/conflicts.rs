@@ -10,7 +10,6 @@ use kennel_core::daemonset::conflict::{Act, Conflict, Conflicts, Witness};
 use kennel_core::daemonset::event::Identity;
 use kennel_types::Monotonic;
 use kennel_types::event::Event;
-use serde::Deserialize;
 
 /// The reason of the event on a DaemonSet that another controller acts on.
 pub(super) const REASON: &str = "ConflictingController";
@@ -106,10 +105,6 @@ impl ConflictWatch {
         writer: &Writer,
         set: &Identity,
     ) -> impl Future<Output = Result<Vec<Witness>, Failure>> + use<> {
-        #[derive(Deserialize)]
-        struct List {
-            items: Vec<Event>,
-        }
         self.reading = true;
         let (writer, own) = (writer.clone(), self.instance.clone());
         let collection = api::core_path(&set.namespace, "events");
@@ -117,7 +112,7 @@ impl ConflictWatch {
         let call = Call::get(format!("{collection}?{selector}&limit={EVENTS_MAX}"));
         async move {
             let answer = writer.send(&call).await?;
-            let list = serde_json::from_slice::<List>(&answer.body);
+            let list = serde_json::from_slice::<api::List<Event>>(&answer.body);
             let events = list.map(|list| list.items).unwrap_or_default();
             let read = |event| Witness::of(event, &own);
             Ok(events.iter().filter_map(read).collect())

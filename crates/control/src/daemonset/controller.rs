@@ -255,7 +255,7 @@ impl Controller for DaemonSetController {
         let metrics = &self.metrics;
         metrics.planning.observe(round.took);
         metrics.syncs.increment();
-        metrics.round.set(clock::now_ms() / 1000);
+        metrics.round_completed();
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         metrics.queued.set(number(round.queued));
         metrics.running.set(number(round.running));
@@ -352,7 +352,8 @@ impl DaemonSetController {
         let (writer, names) = (self.writer.clone(), self.pending_names.clone());
         cx.spawn(async move {
             let place = metrics::place(&write);
-            let job = writes::perform(&writer, &names, &daemon_set, write);
+            // Boxed when it starts: a job that waits in the queue, with thousands of others, is small.
+            let job = Box::pin(writes::perform(&writer, &names, &daemon_set, write));
             timed(ticket, &daemon_set, place, job).await
         });
     }
@@ -385,7 +386,7 @@ impl DaemonSetController {
         cx: &mut Context<Self>,
     ) {
         let checker = self.checker.clone();
-        cx.spawn_beside(async move {
+        cx.spawn_unpaced(async move {
             let answer = checker.ask(&daemon_set, &request).await;
             match &answer {
                 CheckAnswer::Passed => tracing::info!("the check of daemonset {daemon_set} passed"),

@@ -2,18 +2,20 @@
 
 mod rollouts;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kennel_client::clock;
 use kennel_client::metrics::{Counter, Gauge, Histogram, Observed, Page};
 use kennel_core::daemonset::conflict::Conflict;
 use kennel_core::daemonset::event::{Outcome, Write};
+use tokio::time::Instant;
 
 pub use rollouts::ROLLOUT_METRICS;
 use rollouts::Rollouts;
 
-/// A controller whose last round is longer ago is stuck: the frame comes round every few seconds.
-const STUCK_SECONDS: i64 = 60;
+/// A controller whose last round is longer ago is stuck: the frame completes an iteration every few seconds.
+const STUCK: Duration = Duration::from_mins(1);
 
 kennel_core::metrics! {
     pub METRICS;
@@ -106,16 +108,29 @@ pub struct Metrics {
     deleted_by_others: Counter,
     pub(super) planning: Histogram,
     writing: Histogram,
-    /// The time of the last round, in seconds since the epoch.
-    pub(super) round: Gauge,
+    /// The wall time of the last round, in seconds since the epoch.
+    round: Gauge,
+    /// When the last round ended: the wall clock may be set while the controller runs.
+    completed: Mutex<Option<Instant>>,
     pub(super) rollouts: Rollouts,
 }
 
 impl Metrics {
     /// Whether the last round is recent. A controller that was never started counts as alive.
     pub fn is_alive(&self) -> bool {
-        let round = self.round.get();
-        round == 0 || clock::now_ms() / 1000 - round < STUCK_SECONDS
+        let completed = self.completed();
+        completed.is_none_or(|at| at.elapsed() < STUCK)
+    }
+
+    fn completed(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.completed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn round_completed(&self) {
+        *self.completed() = Some(Instant::now());
+        self.round.set(clock::now_ms() / 1000);
     }
 
     pub(super) fn wrote(&self, place: usize, outcome: &Outcome, took: Duration) {
@@ -173,6 +188,23 @@ impl Observed for Metrics {
 mod tests {
     use super::*;
     use kennel_core::daemonset::event::Answer;
+
+    /// Only tokio's clock moves in this test, so wall time plays no part.
+    #[tokio::test(start_paused = true)]
+    async fn a_controller_whose_rounds_end_is_alive_whatever_the_wall_clock_says() {
+        let metrics = Metrics::default();
+        assert!(metrics.is_alive(), "it was not started");
+        metrics.round_completed();
+        // As if the wall clock had been set by years, in either direction.
+        for seconds in [7, i64::from(u32::MAX)] {
+            metrics.round.set(seconds);
+            assert!(metrics.is_alive(), "{seconds}");
+        }
+        tokio::time::advance(STUCK).await;
+        assert!(!metrics.is_alive());
+        metrics.round_completed();
+        assert!(metrics.is_alive());
+    }
 
     #[test]
     fn writes_are_counted_by_what_they_were_for_and_how_they_ended() {

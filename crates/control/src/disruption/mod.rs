@@ -3,13 +3,12 @@
 //! It watches budgets, and pods and DaemonSets from the moment that there is one: a cluster without budgets pays for one
 //! watch of nothing.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kennel_client::backoff::{self, Policy};
+use kennel_client::backoff::{Failures, Policy};
 use kennel_client::clock::Clock;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Writer};
@@ -48,7 +47,7 @@ struct Budgets {
     /// Whether pods are watched.
     is_watching: bool,
     /// By uid.
-    failures: HashMap<Arc<str>, u32>,
+    failures: Failures<Arc<str>>,
 }
 
 /// Runs until `stop` is cancelled.
@@ -76,7 +75,7 @@ pub fn run(
         client,
         tracker: Tracker::default(),
         is_watching: false,
-        failures: HashMap::new(),
+        failures: Failures::new(RETRY),
     };
     frame::run(controller, watches, stop)
 }
@@ -155,7 +154,7 @@ impl Controller for Budgets {
             Event::Budget(Update::Applied((id, object))) => self.tracker.budget(id, object),
             Event::Budget(Update::Gone(id)) => {
                 self.tracker.budget_gone(&id.uid);
-                self.failures.remove(&id.uid);
+                self.failures.reset(&id.uid);
             }
             Event::Pod(Update::Applied((id, facts))) => self.tracker.pod(&id, facts),
             Event::Pod(Update::Gone(id)) => self.tracker.pod_gone(&id),
@@ -179,13 +178,11 @@ impl Controller for Budgets {
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
         match outcome {
             Outcome::Written(uid, true) => {
-                self.failures.remove(&uid);
+                self.failures.reset(&uid);
                 self.tracker.written(&uid);
             }
             Outcome::Written(uid, false) => {
-                let failures = self.failures.entry(uid.clone()).or_default();
-                let delay = backoff::delay(&RETRY, *failures);
-                *failures += 1;
+                let delay = self.failures.next_delay(uid.clone());
                 cx.after(delay, Outcome::RetryDue(uid));
             }
             Outcome::RetryDue(uid) => self.tracker.failed(&uid),

@@ -51,7 +51,7 @@ impl<C: Controller> Context<C> {
 
     /// Starts a job that writes nothing to the API: it does not count as one, and ends when the controller stops. The
     /// caller bounds how many there are.
-    pub fn spawn_beside(&mut self, job: impl Future<Output = C::Outcome> + Send + 'static) {
+    pub fn spawn_unpaced(&mut self, job: impl Future<Output = C::Outcome> + Send + 'static) {
         self.work.beside(job);
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::backoff::{Failures, Policy};
 use kennel_client::clock::Clock;
 use kennel_client::pace::Pace;
 use kennel_client::write::{Call, Writer};
@@ -11,8 +12,8 @@ use kennel_types::{Monotonic, Timestamp};
 
 use super::{Context, Controller, Update};
 
-/// How long to wait after a failed deletion.
-const RETRY: Duration = Duration::from_secs(5);
+/// Before an object whose deletion failed is tried again.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
 
 /// How many objects are deleted at once.
 const AT_ONCE: usize = 8;
@@ -35,6 +36,8 @@ pub struct Expirations {
     objects: BTreeMap<Arc<str>, Expiring>,
     /// The same, by time.
     due: BTreeSet<(Timestamp, Arc<str>)>,
+    /// By uid.
+    failures: Failures<Arc<str>>,
 }
 
 impl Expirations {
@@ -45,6 +48,7 @@ impl Expirations {
             writer,
             objects: BTreeMap::new(),
             due: BTreeSet::new(),
+            failures: Failures::new(RETRY),
         }
     }
 
@@ -77,7 +81,10 @@ impl Controller for Expirations {
     fn handle(&mut self, event: Self::Event, _: &mut Context<Self>) {
         match event {
             Update::Applied(object) => self.insert(object),
-            Update::Gone(id) => drop(self.remove(&id.uid)),
+            Update::Gone(id) => {
+                self.remove(&id.uid);
+                self.failures.reset(&id.uid);
+            }
         }
     }
 
@@ -97,7 +104,7 @@ impl Controller for Expirations {
         if let Some(mut object) = failed
             && !self.objects.contains_key(&object.uid)
         {
-            object.at = cx.timestamp() + RETRY;
+            object.at = cx.timestamp() + self.failures.next_delay(object.uid.clone());
             self.insert(object);
         }
     }

@@ -23,9 +23,9 @@
 //!   hands the result to [`Controller::completed`]. A job that panics takes its controller along; the supervisor starts
 //!   it again, and it begins with a new sync.
 //! - **Retries.** [`Context::after`] delivers an outcome later. Delays come from
-//!   [`kennel_client::backoff`], which adds jitter.
-//! - **Deadlines.** [`Controller::next_deadline`] says when to reconcile though nothing happened. The frame also comes
-//!   round every [`HEARTBEAT`], to notice that the wall clock was set forward.
+//!   [`kennel_client::backoff`]: `Failures` counts those of each object, and adds jitter.
+//! - **Deadlines.** [`Controller::next_deadline`] says when to reconcile though nothing happened. The frame also completes an
+//!   iteration every [`HEARTBEAT`], to notice that the wall clock was set forward.
 //! - **Leader fence.** Jobs write with a [`Writer`](kennel_client::write::Writer), which sends nothing while its
 //!   [`Fence`](kennel_client::fence::Fence) is closed. A controller needs no other test for being the leader.
 //! - **Health.** Each round beats the pulse of the component that runs the controller ([`kennel_client::pulse`]).
@@ -41,7 +41,9 @@
 //!
 //! ```no_run
 //! use std::sync::Arc;
+//! use std::time::Duration;
 //!
+//! use kennel_client::backoff::{Failures, Policy};
 //! use kennel_client::write::{Call, Content, Writer};
 //! use kennel_client::{Error, api};
 //! use kennel_control::frame::{self, Context, Controller, Update, Watches};
@@ -49,21 +51,27 @@
 //! use kennel_types::Node;
 //! use tokio_util::sync::CancellationToken;
 //!
+//! const RETRY: Policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(10));
+//!
 //! enum Event {
 //!     Node(Update<Arc<Node>>),
 //! }
 //!
-//! /// The result of one write: the node's name, and whether it is labelled now.
-//! struct Labelled(String, bool);
+//! enum Outcome {
+//!     /// The result of one write: the node's name, and whether it is labelled now.
+//!     Labelled(String, bool),
+//!     RetryDue(String),
+//! }
 //!
 //! struct Labeller {
 //!     writer: Writer,
 //!     unlabelled: Vec<String>,
+//!     failures: Failures<String>,
 //! }
 //!
 //! impl Controller for Labeller {
 //!     type Event = Event;
-//!     type Outcome = Labelled;
+//!     type Outcome = Outcome;
 //!
 //!     fn name(&self) -> &'static str {
 //!         "node labeller"
@@ -84,14 +92,19 @@
 //!                 let patch = serde_json::json!({"metadata": {"labels": {"example.com/seen": ""}}});
 //!                 let call = Call::patch(api::node_path(&name), Content::Merge, &patch);
 //!                 let done = writer.send(&call).await.is_ok();
-//!                 Labelled(name, done)
+//!                 Outcome::Labelled(name, done)
 //!             });
 //!         }
 //!     }
 //!
-//!     fn completed(&mut self, Labelled(name, done): Labelled, _: &mut Context<Self>) {
-//!         if !done {
-//!             self.unlabelled.push(name);
+//!     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
+//!         match outcome {
+//!             Outcome::Labelled(name, true) => self.failures.reset(&name),
+//!             Outcome::Labelled(name, false) => {
+//!                 let delay = self.failures.next_delay(name.clone());
+//!                 cx.after(delay, Outcome::RetryDue(name));
+//!             }
+//!             Outcome::RetryDue(name) => self.unlabelled.push(name),
 //!         }
 //!     }
 //! }
@@ -104,7 +117,8 @@
 //! ) -> impl Future<Output = Result<(), Error>> + use<> {
 //!     let mut watches = Watches::default();
 //!     watches.add("nodes", informers.nodes.subscribe(), Event::Node);
-//!     let labeller = Labeller { writer, unlabelled: Vec::new() };
+//!     let failures = Failures::new(RETRY);
+//!     let labeller = Labeller { writer, unlabelled: Vec::new(), failures };
 //!     frame::run(labeller, watches, stop)
 //! }
 //! ```
@@ -131,7 +145,7 @@ pub use watches::{Update, Watches};
 /// How many events are handled in one round: enough that a wave of them costs one round, few enough that finished
 /// jobs are not kept waiting.
 pub const BATCH: usize = 256;
-/// The frame comes round at least this often.
+/// The frame completes an iteration at least this often.
 pub const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// The wiring of one controller. See the [module](self).

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use kennel_client::clock;
 use kennel_client::write::{Call, Failure, Writer};
+use kennel_client::{api, clock};
 use kennel_core::garbage::namespace::{self, Attempt, Remaining};
 use kennel_types::Identity;
 use kennel_types::meta::ObjectMeta;
 use kube::Client;
 use kube::api::{DynamicObject, PartialObjectMeta};
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -29,10 +28,7 @@ pub(super) struct ContentDeleter {
     resources: OnceCell<Vec<Stored>>,
 }
 
-#[derive(Deserialize)]
-struct List {
-    items: Vec<PartialObjectMeta<DynamicObject>>,
-}
+type List = api::List<PartialObjectMeta<DynamicObject>>;
 
 impl ContentDeleter {
     pub(super) fn new(client: Client, writer: Writer) -> Self {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kennel_client::Error;
+use kennel_client::backoff::Failures;
 use kennel_client::clock::Clock;
 use kennel_client::events::{Note, Recorder};
 use kennel_client::fence::Fence;
@@ -34,6 +35,8 @@ struct TaintEviction {
     writer: Writer,
     recorder: Recorder,
     evictions: Evictions,
+    /// Of deletions, by uid.
+    failures: Failures<Arc<str>>,
 }
 
 /// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
@@ -52,6 +55,7 @@ pub fn run(
         writer,
         recorder,
         evictions: Evictions::default(),
+        failures: Failures::new(RETRY),
     };
     frame::run_with(controller, watches, recording, stop)
 }
@@ -73,7 +77,10 @@ impl Controller for TaintEviction {
             }
             Event::Node(Update::Gone(id)) => self.evictions.on_node_deleted(&id.name),
             Event::Pod(Update::Applied(pod)) => self.pod_applied(&pod, cx),
-            Event::Pod(Update::Gone(id)) => self.evictions.on_pod_deleted(&id.uid),
+            Event::Pod(Update::Gone(id)) => {
+                self.evictions.on_pod_deleted(&id.uid);
+                self.failures.reset(&id.uid);
+            }
         }
     }
 
@@ -94,7 +101,10 @@ impl Controller for TaintEviction {
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
         match outcome {
             Outcome::Evicted => {}
-            Outcome::Failed(uid) => cx.after(RETRY, Outcome::RetryDue(uid)),
+            Outcome::Failed(uid) => {
+                let delay = self.failures.next_delay(uid.clone());
+                cx.after(delay, Outcome::RetryDue(uid));
+            }
             Outcome::RetryDue(uid) => self.evictions.retry(cx.now(), &uid),
         }
     }

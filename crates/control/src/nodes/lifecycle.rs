@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use kennel_client::Error;
+use kennel_client::backoff::Failures;
 use kennel_client::clock::Clock;
 use kennel_client::events::{Note, Recorder};
 use kennel_client::fence::Fence;
@@ -18,7 +18,7 @@ use kennel_types::{Identity, Lease, Monotonic, Timestamp};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use super::{RETRY, RETRY_CONFLICT, view, writes};
+use super::{RETRY, view, writes};
 use crate::frame::{self, Context, Controller, Update, Watches};
 use crate::informers::{Informers, Pod};
 
@@ -41,23 +41,13 @@ type NodeKey = (Arc<str>, Arc<str>);
 enum Outcome {
     /// The node was written, and has this version now.
     Written(NodeKey, Arc<str>),
-    /// With the delay before the next try.
-    Failed(NodeKey, Duration),
+    Failed(NodeKey),
     RetryDue(NodeKey),
     /// The API was unavailable for a while, in which no node could renew its lease.
     ApiWasUnavailable(NodeKey),
-    PodMarked,
-    PodNotMarked(Identity, Duration),
+    PodMarked(Arc<str>),
+    PodNotMarked(Arc<str>),
     PodRetryDue(Arc<str>),
-}
-
-/// How long to wait after a failed write.
-fn retry_delay(failure: &Failure) -> Duration {
-    if failure.is(409) {
-        RETRY_CONFLICT
-    } else {
-        RETRY
-    }
 }
 
 struct NodeLifecycle {
@@ -66,6 +56,9 @@ struct NodeLifecycle {
     monitor: Monitor,
     /// How often the API was unavailable for a while.
     outages: Arc<AtomicU64>,
+    /// By uid.
+    node_failures: Failures<Arc<str>>,
+    pod_failures: Failures<Arc<str>>,
 }
 
 /// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
@@ -92,6 +85,8 @@ pub fn run(
         recorder,
         monitor: Monitor::new(settings),
         outages: Arc::default(),
+        node_failures: Failures::new(RETRY),
+        pod_failures: Failures::new(RETRY),
     };
     frame::run_with(controller, watches, recording, stop)
 }
@@ -119,14 +114,20 @@ impl Controller for NodeLifecycle {
         let now = cx.now();
         match event {
             Event::Node(Update::Applied(node)) => self.monitor.on_node(now, node),
-            Event::Node(Update::Gone(id)) => self.monitor.on_node_deleted(&id.name),
+            Event::Node(Update::Gone(id)) => {
+                self.monitor.on_node_deleted(&id.name);
+                self.node_failures.reset(&id.uid);
+            }
             Event::Lease(Update::Applied((name, renewed))) => {
                 self.monitor.on_lease(now, &name, renewed);
             }
             Event::Lease(Update::Gone(_)) => {}
             Event::Pod(Update::Applied((_, Some(pod)))) => self.monitor.on_pod(pod),
             Event::Pod(Update::Applied((uid, None))) => self.monitor.on_pod_deleted(&uid),
-            Event::Pod(Update::Gone(id)) => self.monitor.on_pod_deleted(&id.uid),
+            Event::Pod(Update::Gone(id)) => {
+                self.monitor.on_pod_deleted(&id.uid);
+                self.pod_failures.reset(&id.uid);
+            }
         }
     }
 
@@ -143,16 +144,23 @@ impl Controller for NodeLifecycle {
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
         match outcome {
             Outcome::Written((name, uid), version) => {
+                self.node_failures.reset(&uid);
                 self.monitor.on_written(&name, &uid, &version);
             }
-            Outcome::Failed(node, delay) => cx.after(delay, Outcome::RetryDue(node)),
+            Outcome::Failed(node) => {
+                let delay = self.node_failures.next_delay(node.1.clone());
+                cx.after(delay, Outcome::RetryDue(node));
+            }
             Outcome::RetryDue((name, uid)) => self.monitor.retry_node(&name, &uid),
             Outcome::ApiWasUnavailable((name, uid)) => {
                 self.monitor.restart_grace_periods(cx.now());
                 self.monitor.retry_node(&name, &uid);
             }
-            Outcome::PodMarked => {}
-            Outcome::PodNotMarked(pod, delay) => cx.after(delay, Outcome::PodRetryDue(pod.uid)),
+            Outcome::PodMarked(uid) => self.pod_failures.reset(&uid),
+            Outcome::PodNotMarked(uid) => {
+                let delay = self.pod_failures.next_delay(uid.clone());
+                cx.after(delay, Outcome::PodRetryDue(uid));
+            }
             Outcome::PodRetryDue(uid) => self.monitor.retry_pod(&uid),
         }
     }
@@ -177,7 +185,7 @@ impl NodeLifecycle {
                     let key = (node.name.clone(), node.uid.clone());
                     if outages.load(Ordering::SeqCst) != known {
                         // Decided before it was known that no node could renew its lease.
-                        return Outcome::Failed(key, RETRY_CONFLICT);
+                        return Outcome::Failed(key);
                     }
                     let written = set_unknown(&writer, &node, created, &conditions).await;
                     let Some(written) = written else {
@@ -185,7 +193,7 @@ impl NodeLifecycle {
                         let first = outages.compare_exchange(known, next, order, order);
                         return match first {
                             Ok(_) => Outcome::ApiWasUnavailable(key),
-                            Err(_) => Outcome::Failed(key, RETRY_CONFLICT),
+                            Err(_) => Outcome::Failed(key),
                         };
                     };
                     written_outcome(key, written)
@@ -232,7 +240,7 @@ fn written_outcome(node: NodeKey, written: Result<Written, Failure>) -> Outcome 
             if !failure.is(404) && !failure.is(409) {
                 tracing::warn!("writing node {} failed: {failure}", node.0);
             }
-            Outcome::Failed(node, retry_delay(&failure))
+            Outcome::Failed(node)
         }
     }
 }
@@ -244,13 +252,13 @@ async fn mark_not_ready(writer: &Writer, recorder: &Recorder, pod: Identity) -> 
                 let note = Note::new(true, "NodeNotReady", "Node is not ready");
                 writes::record_on_pod(recorder, &pod, note);
             }
-            Outcome::PodMarked
+            Outcome::PodMarked(pod.uid)
         }
         Err(failure) => {
             if !failure.is(409) {
                 tracing::warn!("marking pod {pod} not ready failed: {failure}");
             }
-            Outcome::PodNotMarked(pod, retry_delay(&failure))
+            Outcome::PodNotMarked(pod.uid)
         }
     }
 }

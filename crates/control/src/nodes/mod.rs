@@ -10,12 +10,12 @@
 
 use std::time::Duration;
 
+use kennel_client::backoff::Policy;
+
 pub mod eviction;
 pub mod lifecycle;
 mod view;
 mod writes;
 
-/// How long to wait after a failed write.
-const RETRY: Duration = Duration::from_secs(5);
-/// How long to wait after a conflict, for the watch to deliver the other client's write.
-const RETRY_CONFLICT: Duration = Duration::from_millis(100);
+/// After a failed write. The first delay is for conflicts: the watch delivers the other client's write meanwhile.
+const RETRY: Policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(10));

@@ -1,6 +1,7 @@
 //! Writes to nodes and pods. Each names the uid and, where it depends on what was observed, the resource version.
 
 use kennel_client::api;
+use kennel_client::backoff::Backoff;
 use kennel_client::clock;
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::write::{Call, Content, Failure, Writer, Written};
@@ -43,8 +44,9 @@ pub(super) async fn set_unknown(
 
 /// Waits until the API answers again, even with an error.
 pub(super) async fn until_available(writer: &Writer, name: &str) {
+    let mut retry = Backoff::new(RETRY);
     loop {
-        tokio::time::sleep(RETRY).await;
+        retry.sleep().await;
         match writer.send(&Call::get(api::node_path(name))).await {
             Err(failure) if failure.pushes_back() => {}
             _ => return,

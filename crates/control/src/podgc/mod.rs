@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::backoff::{Failures, Policy};
 use kennel_client::clock::Clock;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Content, Writer};
@@ -18,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use crate::frame::{self, Context, Controller, Update, Watches};
 use crate::informers::{Informers, Pod};
 
-/// How long to wait after a failed deletion.
-const RETRY: Duration = Duration::from_secs(5);
+/// Before a pod whose deletion failed is tried again.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
 
 enum Event {
     Pod(Update<PodFacts>),
@@ -38,6 +39,8 @@ enum Outcome {
 struct PodGc {
     writer: Writer,
     pods: Pods,
+    /// By uid.
+    failures: Failures<Arc<str>>,
 }
 
 /// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
@@ -56,6 +59,7 @@ pub fn run(
     let controller = PodGc {
         writer: Writer::new(client, Fence::open()),
         pods: Pods::new(TERMINATED_MAX),
+        failures: Failures::new(RETRY),
     };
     frame::run(controller, watches, stop)
 }
@@ -92,7 +96,10 @@ impl Controller for PodGc {
         let now = cx.timestamp();
         match event {
             Event::Pod(Update::Applied(pod)) => self.pods.pod(now, pod),
-            Event::Pod(Update::Gone(id)) => self.pods.pod_gone(&id.uid),
+            Event::Pod(Update::Gone(id)) => {
+                self.pods.pod_gone(&id.uid);
+                self.failures.reset(&id.uid);
+            }
             Event::Node(Update::Applied((name, out))) => self.pods.node(&name, out),
             Event::Node(Update::Gone(id)) => self.pods.node_gone(now, &id.name),
         }
@@ -126,7 +133,10 @@ impl Controller for PodGc {
                 self.pods.node_still_missing(now, &node);
             }
             Outcome::Deleted => {}
-            Outcome::Failed(deletion) => cx.after(RETRY, Outcome::RetryDue(deletion)),
+            Outcome::Failed(deletion) => {
+                let delay = self.failures.next_delay(deletion.pod.id.uid.clone());
+                cx.after(delay, Outcome::RetryDue(deletion));
+            }
             Outcome::RetryDue(deletion) => self.pods.deletion_failed(&deletion),
         }
     }

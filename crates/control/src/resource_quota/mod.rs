@@ -4,12 +4,11 @@
 //! It watches quotas, and the objects of a kind from the moment that a quota names it: a cluster without quotas pays for
 //! one watch of nothing.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ResourceQuota;
-use kennel_client::backoff::{self, Policy};
+use kennel_client::backoff::{Backoff, Failures, Policy};
 use kennel_client::clock::Clock;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Writer};
@@ -28,7 +27,7 @@ use crate::frame::{self, Context, Controller, Update, Watches};
 /// Before a status whose write failed is tried again.
 const RETRY: Policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(10));
 /// Before discovery is asked again after a failure.
-const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
+const DISCOVERY_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
 
 enum Event {
     Quota(Update<(Identity, Value)>),
@@ -52,7 +51,8 @@ struct Quotas {
     /// The kinds of the API that no quota has named yet.
     unwatched: Vec<Stored>,
     /// By uid.
-    failures: HashMap<Arc<str>, u32>,
+    failures: Failures<Arc<str>>,
+    discovery_retry: Backoff,
 }
 
 /// Runs until `stop` is cancelled.
@@ -75,7 +75,8 @@ pub fn run(
         tracker: Tracker::default(),
         discovered: false,
         unwatched: Vec::new(),
-        failures: HashMap::new(),
+        failures: Failures::new(RETRY),
+        discovery_retry: Backoff::new(DISCOVERY_RETRY),
     };
     frame::run(controller, watches, stop)
 }
@@ -157,10 +158,7 @@ impl Quotas {
 }
 
 fn kind(resource: &ApiResource) -> Kind<'_> {
-    Kind {
-        group: &resource.group,
-        plural: &resource.plural,
-    }
+    Kind::of(&resource.group, &resource.plural)
 }
 
 impl Controller for Quotas {
@@ -180,7 +178,7 @@ impl Controller for Quotas {
             Event::Quota(Update::Applied((id, object))) => self.tracker.quota(id, object),
             Event::Quota(Update::Gone(id)) => {
                 self.tracker.quota_gone(&id.uid);
-                self.failures.remove(&id.uid);
+                self.failures.reset(&id.uid);
             }
             Event::Object(kind, Update::Applied((id, measured))) => {
                 self.tracker.object(kind, &id, measured);
@@ -208,17 +206,15 @@ impl Controller for Quotas {
             }
             Outcome::Discovered(Err(error)) => {
                 tracing::warn!("the quota controller cannot discover the API's resources: {error}");
-                cx.after(DISCOVERY_RETRY, Outcome::DiscoveryDue);
+                cx.after(self.discovery_retry.next_delay(), Outcome::DiscoveryDue);
             }
             Outcome::DiscoveryDue => self.discover(cx),
             Outcome::Written(uid, true) => {
-                self.failures.remove(&uid);
+                self.failures.reset(&uid);
                 self.tracker.written(&uid);
             }
             Outcome::Written(uid, false) => {
-                let failures = self.failures.entry(uid.clone()).or_default();
-                let delay = backoff::delay(&RETRY, *failures);
-                *failures += 1;
+                let delay = self.failures.next_delay(uid.clone());
                 cx.after(delay, Outcome::RetryDue(uid));
             }
             Outcome::RetryDue(uid) => self.tracker.failed(&uid),

@@ -181,7 +181,8 @@ impl SchedulerController {
         let writer = self.writer.clone();
         match write {
             Write::Bind(node) => cx.spawn(async move {
-                let bound = writes::bind(&writer, &pod, &node).await;
+                // Boxed when it starts: a job that waits in the queue is small.
+                let bound = Box::pin(writes::bind(&writer, &pod, &node)).await;
                 Outcome::Bound(pod, node, bound)
             }),
             Write::Status(change) => cx.spawn(async move {

@@ -6,6 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use kennel_types::Timestamp;
+
+use super::claim::Standing;
 use super::short_hash;
 
 /// The prefix of the user names of tokens; the token's id follows.
@@ -17,7 +20,8 @@ pub const NAMESPACE: &str = "kube-system";
 pub mod keys {
     /// How many nodes the token may make; absent: any number.
     pub const USES: &str = "uses";
-    /// The nodes that it has made, each with the id of its key: `web-1=3f5a…,web-2=…`.
+    /// The nodes that it has made, each with the id of its key and the time in seconds since the epoch:
+    /// `web-1=3f5a…@1790000000,web-2=…`.
     pub const USED_BY: &str = "used-by";
     /// The only node that it may make; absent: any.
     pub const NODE: &str = "node";
@@ -33,12 +37,21 @@ pub fn key_id(public_key: &[u8]) -> String {
     short_hash(public_key, KEY_ID_BYTES)
 }
 
+/// A use of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Use {
+    /// The id of the machine's key.
+    key: String,
+    /// Earlier versions recorded none: the epoch.
+    at: Timestamp,
+}
+
 /// What a token may be used for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenLimits {
     uses: Option<u32>,
-    /// Key ids by node.
-    used_by: BTreeMap<String, String>,
+    /// By node.
+    used_by: BTreeMap<String, Use>,
     node: Option<String>,
     replace: bool,
 }
@@ -51,17 +64,18 @@ pub struct Joining<'a> {
     pub key: &'a str,
     /// Whether the Node exists.
     pub exists: bool,
+    /// The time before which certificates of the node are revoked.
+    pub revoked: Option<Timestamp>,
+    /// What another machine's claim on the name means to this one.
+    pub claim: Standing,
 }
 
 /// What to do with the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Approve it, and record this in the token's Secret before, if there is something to record. `replaces`: the
-    /// certificates of the node until now must be revoked first.
-    Approve {
-        used_by: Option<String>,
-        replaces: bool,
-    },
+    /// Approve it. Before that, in this order, so that it can be repeated after any failure: if it `revokes`, revoke the
+    /// certificates of the node until now; record the claim; if it `counts`, record the use in the token's Secret.
+    Approve { revokes: bool, counts: bool },
     /// For this reason.
     Deny(String),
 }
@@ -75,7 +89,7 @@ impl TokenLimits {
         Self {
             uses: filled(keys::USES).map(|text| text.parse().unwrap_or(0)),
             used_by: entries
-                .map(|(node, key)| (node.to_owned(), key.to_owned()))
+                .map(|(node, entry)| (node.to_owned(), Use::parse(entry)))
                 .collect(),
             node: filled(keys::NODE),
             replace: filled(keys::REPLACE).as_deref() == Some("true"),
@@ -94,16 +108,15 @@ impl TokenLimits {
     }
 
     pub fn verdict(&self, joining: Joining<'_>) -> Verdict {
-        let Joining { node, key, exists } = joining;
+        let Joining {
+            node,
+            key,
+            exists,
+            revoked,
+            claim,
+        } = joining;
         if let Some(only) = self.node.as_deref().filter(|only| *only != node) {
             return Verdict::Deny(format!("the token is for node {only} only"));
-        }
-        // The machine asks again, for it has not received its certificate.
-        if self.used_by.get(node).is_some_and(|own| own == key) {
-            return Verdict::Approve {
-                used_by: None,
-                replaces: false,
-            };
         }
         let replaces = self.replace && self.node.is_some();
         if exists && !replaces {
@@ -112,128 +125,79 @@ impl TokenLimits {
                  token that replaces it with `kennel token create --node {node} --replace`"
             ));
         }
-        if self.used_by.contains_key(node) {
-            return Verdict::Deny(format!(
-                "the token has been used for node {node} by another machine: create another with `kennel token create`"
-            ));
+        let asks_again = match self.used_by.get(node) {
+            Some(used) if used.key != key => {
+                return Verdict::Deny(format!(
+                    "the token has been used for node {node} by another machine: create another with `kennel token create`"
+                ));
+            }
+            Some(used) if revoked.is_some_and(|before| used.at < before) => {
+                return Verdict::Deny(format!(
+                    "the token has been used for node {node}, whose certificates were revoked since: create another with \
+                     `kennel token create`"
+                ));
+            }
+            // The machine asks again, for it has not received its certificate.
+            Some(_) => true,
+            None => false,
+        };
+        if !asks_again && self.uses_left() == Some(0) {
+            return Verdict::Deny(self.spent());
         }
-        if self.uses_left() == Some(0) {
-            let uses = self.uses.unwrap_or_default();
-            let times = if uses == 1 {
-                "once"
-            } else {
-                "as often as it may be"
-            };
-            return Verdict::Deny(format!(
-                "the token has been used {times}: create another with `kennel token create`; --uses allows several machines"
-            ));
+        if claim == Standing::Taken && !replaces {
+            return Verdict::Deny(taken(node));
         }
-        Verdict::Approve {
-            // What is not limited need not be counted.
-            used_by: (self.uses.is_some() || replaces).then(|| self.used_by_with(node, key)),
-            replaces: replaces && exists,
-        }
+        let revokes = match claim {
+            Standing::Free | Standing::Own => exists && !asks_again,
+            Standing::Taken | Standing::Abandoned => true,
+        };
+        // What is not limited need not be counted.
+        let counts = (self.uses.is_some() || replaces) && (revokes || !asks_again);
+        Verdict::Approve { revokes, counts }
     }
 
-    fn used_by_with(&self, node: &str, key: &str) -> String {
+    fn spent(&self) -> String {
+        let times = if self.uses == Some(1) {
+            "once"
+        } else {
+            "as often as it may be"
+        };
+        format!(
+            "the token has been used {times}: create another with `kennel token create`; --uses allows several machines"
+        )
+    }
+
+    /// The value of [`keys::USED_BY`] with a use at this time. That must not be before the node's revocation, or the
+    /// machine could not ask again.
+    pub fn used_by_with(&self, node: &str, key: &str, at: Timestamp) -> String {
         let mut all = self.used_by.clone();
-        all.insert(node.to_owned(), key.to_owned());
+        let key = key.to_owned();
+        all.insert(node.to_owned(), Use { key, at });
         let entries: Vec<String> = all
             .iter()
-            .map(|(node, key)| format!("{node}={key}"))
+            .map(|(node, Use { key, at })| format!("{node}={key}@{}", at.as_secs()))
             .collect();
         entries.join(",")
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn limits(entries: &[(&str, &str)]) -> TokenLimits {
-        TokenLimits::read(|key| {
-            let mut entries = entries.iter();
-            let found = entries.find(|(own, _)| *own == key);
-            found.map(|(_, value)| (*value).to_owned())
-        })
-    }
-
-    #[track_caller]
-    fn check(
-        entries: &[(&str, &str)],
-        node: &str,
-        exists: bool,
-        expected: Result<Option<&str>, &str>,
-    ) {
-        let key = "k";
-        match (
-            limits(entries).verdict(Joining { node, key, exists }),
-            expected,
-        ) {
-            (Verdict::Approve { used_by, .. }, Ok(expected)) => {
-                assert_eq!(used_by.as_deref(), expected);
-            }
-            (Verdict::Deny(why), Err(words)) => assert!(why.contains(words), "{why}"),
-            (verdict, expected) => panic!("{verdict:?} instead of {expected:?}"),
-        }
-    }
-
-    #[test]
-    fn a_token_makes_new_nodes_only() {
-        check(&[], "n1", false, Ok(None));
-        check(&[], "n1", true, Err("node n1 exists"));
-        check(&[("uses", "5")], "n1", true, Err("node n1 exists"));
-        // Naming a node alone does not allow to replace it, nor does the right to replace without a name.
-        check(&[("node", "n1")], "n1", true, Err("node n1 exists"));
-        check(&[("replace", "true")], "n1", true, Err("node n1 exists"));
-    }
-
-    #[test]
-    fn uses_are_counted_by_node_and_key() {
-        let once = ("uses", "1");
-        check(&[once], "n1", false, Ok(Some("n1=k")));
-        check(&[once, ("used-by", "n2=x")], "n1", false, Err("used once"));
-        // The same machine asks again, before and after it has registered.
-        check(&[once, ("used-by", "n1=k")], "n1", false, Ok(None));
-        check(&[once, ("used-by", "n1=k")], "n1", true, Ok(None));
-        check(
-            &[once, ("used-by", "n1=x")],
-            "n1",
-            false,
-            Err("another machine"),
-        );
-        check(
-            &[("uses", "2"), ("used-by", "n2=x")],
-            "n1",
-            false,
-            Ok(Some("n1=k,n2=x")),
-        );
-        check(&[("uses", "many")], "n1", false, Err("as often as"));
-        assert_eq!(
-            limits(&[("uses", "3"), ("used-by", "a=1,b=2")]).uses_left(),
-            Some(1)
-        );
-        assert_eq!(limits(&[]).uses_left(), None);
-    }
-
-    #[test]
-    fn a_token_that_replaces_a_node_is_for_that_node() {
-        let token = [("node", "n1"), ("replace", "true"), ("uses", "1")];
-        check(&token, "n2", false, Err("for node n1 only"));
-        for exists in [true, false] {
-            let verdict = limits(&token).verdict(Joining {
-                node: "n1",
-                key: "k",
-                exists,
-            });
-            let used_by = Some("n1=k".to_owned());
-            assert_eq!(
-                verdict,
-                Verdict::Approve {
-                    used_by,
-                    replaces: exists
-                }
-            );
+impl Use {
+    fn parse(entry: &str) -> Self {
+        let (key, at) = entry.split_once('@').unwrap_or((entry, ""));
+        Self {
+            key: key.to_owned(),
+            at: Timestamp::from_secs(at.parse().unwrap_or(0)),
         }
     }
 }
+
+/// Why no other machine gets the name of a node now.
+pub fn taken(node: &str) -> String {
+    format!(
+        "another machine has just got the certificate of node {node}, and has an hour to register: choose another name with \
+         --node-name, or create a token that replaces it with `kennel token create --node {node} --replace`"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //!
 //! Callers parse the certificates.
 
+pub mod claim;
 pub mod expiry;
 pub mod joining;
 pub mod lifetime;

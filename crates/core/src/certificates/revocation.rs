@@ -5,7 +5,7 @@
 
 use kennel_types::Timestamp;
 
-use super::lifetime::{BACKDATE, LIFETIME_MAX};
+use super::lifetime::BACKDATE;
 use super::short_hash;
 
 /// The namespace of revocations.
@@ -21,6 +21,9 @@ pub const BEFORE: &str = "issued-before";
 /// epoch.
 pub const ISSUED_AT: &str = "kennel.dev/certificate-issued-at";
 
+/// The time of a revocation that cannot be read.
+pub const EVERYTHING: Timestamp = Timestamp::MAX;
+
 /// Bytes of the hash in a Secret's name: 128 bits, so that no user can be given the name of another.
 const HASH_BYTES: usize = 16;
 
@@ -30,8 +33,8 @@ pub fn secret_name(user: &str) -> String {
     format!("revoked-user-{hash}")
 }
 
-/// When a certificate with this `notBefore` was issued: every certificate of this cluster is backdated by the same
-/// time.
+/// When a certificate with this `notBefore` was issued: every certificate that Kennel signs is backdated by the same
+/// time. One that is not, because somebody else signed it with the authority's key, counts as issued this much later.
 pub fn issued_at(not_before: Timestamp) -> Timestamp {
     not_before + BACKDATE
 }
@@ -39,6 +42,20 @@ pub fn issued_at(not_before: Timestamp) -> Timestamp {
 /// The time to record in a revocation: the next full second, because certificates know whole seconds only.
 pub fn cutoff(now: Timestamp) -> Timestamp {
     Timestamp::from_secs(now.as_secs() + 1)
+}
+
+/// The time to record in the next revocation of a user: certificates that were issued as [`issue_time`] says after the
+/// one before are revoked, too, though it was in the same second.
+pub fn next_cutoff(now: Timestamp, before: Option<Timestamp>) -> Timestamp {
+    let next = before.map(cutoff);
+    next.map_or(cutoff(now), |next| next.max(cutoff(now)))
+}
+
+/// Why no certificate is issued to a user whose revocation cannot be read.
+pub fn unreadable(user: &str) -> String {
+    format!(
+        "the revocation of {user} cannot be read: write it again with `kennel certs revoke {user}`"
+    )
 }
 
 /// When a certificate is to be issued to a user with this revocation, so that it is valid.
@@ -51,9 +68,11 @@ pub fn is_revoked(issued_at: Timestamp, before: Timestamp) -> bool {
     issued_at < before
 }
 
-/// Whether no certificate that was issued before this time can be valid any more, so that the revocation can be deleted.
-pub fn is_obsolete(before: Timestamp, now: Timestamp) -> bool {
-    now > before + LIFETIME_MAX + BACKDATE
+/// Whether the revocation can be deleted: no certificate that was issued before is of an authority that is trusted, the
+/// oldest of which began at this time. Not when the signer's longest lifetime is over: certificates that were signed with the
+/// authority's key elsewhere may live longer.
+pub fn is_obsolete(before: Timestamp, oldest_authority: Timestamp) -> bool {
+    before <= oldest_authority
 }
 
 #[cfg(test)]
@@ -102,9 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn a_revocation_is_kept_as_long_as_a_certificate_may_live() {
-        let year = 365 * 86_400;
-        assert!(!is_obsolete(at(0), at(year)));
-        assert!(is_obsolete(at(0), at(year + 301)));
+    fn a_second_revocation_ends_what_was_issued_after_the_first() {
+        let now = Timestamp::from_millis(5_900);
+        let first = next_cutoff(now, None);
+        assert_eq!(first, at(6));
+        let issued = issue_time(now, Some(first));
+        let second = next_cutoff(now, Some(first));
+        assert!(is_revoked(issued, second));
+        assert_eq!(next_cutoff(at(100), Some(first)), at(101));
+    }
+
+    #[test]
+    fn a_revocation_is_kept_as_long_as_an_authority_of_its_time_is_trusted() {
+        assert!(!is_obsolete(at(1000), at(999)));
+        assert!(is_obsolete(at(1000), at(1000)));
     }
 }

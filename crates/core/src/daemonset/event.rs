@@ -222,7 +222,7 @@ pub enum Write {
     WriteRecord {
         revision: Object,
         version: Arc<str>,
-        record: Record,
+        record: Box<Record>,
     },
     /// Copy a ConfigMap for a revision (R10): read the source live; unless its content has the expected hash, fail with
     /// [`FailureKind::NotFound`]. If the name is taken by a ConfigMap with that owner and content, answer with it, else

@@ -1,6 +1,6 @@
 //! The eviction of one pod.
 
-use kennel_types::Timestamp;
+use kennel_types::{ConditionStatus, ConditionType, Timestamp};
 use serde_json::{Value, json};
 
 use super::{CONDITION, set_condition};
@@ -25,7 +25,10 @@ pub enum Refusal {
 /// Whether an eviction of the pod counts for the budget. A pod that is not ready does not, if enough others are.
 pub fn is_guarded(budget: &Value, pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let mut ready = conditions.filter(|one| one["type"] == "Ready" && one["status"] == "True");
+    let mut ready = conditions.filter(|one| {
+        one["type"] == ConditionType::Ready.as_str()
+            && one["status"] == ConditionStatus::True.as_str()
+    });
     if ready.next().is_some() {
         return true;
     }
@@ -70,7 +73,8 @@ fn exhausted(name: &str, status: &Value) -> String {
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     let (healthy, desired) = (count("currentHealthy"), count("desiredHealthy"));
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
-    let condition = conditions.find(|one| one["type"] == CONDITION && one["status"] == "False");
+    let condition = conditions
+        .find(|one| one["type"] == CONDITION && one["status"] == ConditionStatus::False.as_str());
     let said = |field: &str| {
         let said = condition.and_then(|one| one[field].as_str());
         said.unwrap_or_default()

@@ -49,6 +49,13 @@ pub(super) struct Owned {
     pub(super) time: Option<Timestamp>,
 }
 
+/// Whether field paths mean the same fields in two versions. Kennel serves no two versions of a group whose paths differ; the
+/// kinds of two groups (`Event`) are not converted into each other.
+pub(super) fn have_same_paths(one: &str, other: &str) -> bool {
+    let group = |version| str::rsplit_once(version, '/').map_or("", |(group, _)| group);
+    one == other || group(one) == group(other)
+}
+
 /// The managers of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Managers(pub(super) BTreeMap<Manager, Owned>);

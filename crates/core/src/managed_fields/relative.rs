@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::cap::UPDATE_MANAGERS_MAX;
 use super::compact::{CompactManagers, CompactOwned, CompactSet};
-use super::entry::{Manager, Operation};
+use super::entry::{Manager, Operation, have_same_paths};
 use super::field_manager::{FieldManager, STRIPPED};
 use super::field_set::FieldSet;
 use super::ownership::Ownership;
@@ -48,7 +48,7 @@ impl<S: Schema> FieldManager<'_, S> {
         let mut updated = managers.clone();
         let itself = self.identity(self.manager, Operation::Update);
         for (manager, owned) in &mut updated.0 {
-            if *manager == itself || owned.api_version != self.api_version {
+            if *manager == itself || !have_same_paths(&owned.api_version, self.api_version) {
                 continue;
             }
             let fields = &mut owned.fields;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::conflict::Conflicts;
-use super::entry::{Manager, Managers, Owned};
+use super::entry::{Manager, Managers, Owned, have_same_paths};
 use super::field_set::FieldSet;
 use super::schema::Schema;
 use super::typed::{Comparison, TypeErrors, compare_without, field_set_of, merge, remove};
@@ -15,7 +15,7 @@ use super::value::equal;
 #[derive(Clone, Copy)]
 pub(super) struct Updater<'a, S> {
     pub(super) schema: S,
-    /// The version in which the objects are. Managers that wrote another version keep their fields.
+    /// The version in which the objects are. Managers that wrote one with other paths keep their fields.
     pub(super) api_version: &'a str,
     /// Fields that a write cannot change and that nobody owns through it, with everything below them.
     pub(super) ignored: &'a FieldSet,
@@ -131,7 +131,9 @@ impl<S: Schema> Updater<'_, S> {
     ) -> impl Iterator<Item = (&'m Manager, &'m Owned)> {
         let api_version = self.api_version;
         let others = managers.0.iter();
-        others.filter(move |(other, owned)| *other != manager && owned.api_version == api_version)
+        others.filter(move |(other, owned)| {
+            *other != manager && have_same_paths(&owned.api_version, api_version)
+        })
     }
 
     /// Takes fields from the other managers.
@@ -143,7 +145,7 @@ impl<S: Schema> Updater<'_, S> {
         removed: &FieldSet,
     ) {
         for (other, owned) in &mut managers.0 {
-            if other == manager || owned.api_version != self.api_version {
+            if other == manager || !have_same_paths(&owned.api_version, self.api_version) {
                 continue;
             }
             if let Some(fields) = taken.get(other) {
@@ -168,7 +170,8 @@ impl<S: Schema> Updater<'_, S> {
             return Ok(merged);
         };
         let is_kept = |now: &Owned| last.fields.is_subset_of(&now.fields);
-        if last.api_version != self.api_version || managers.0.get(manager).is_some_and(is_kept) {
+        let is_comparable = have_same_paths(&last.api_version, self.api_version);
+        if !is_comparable || managers.0.get(manager).is_some_and(is_kept) {
             return Ok(merged);
         }
         let named = |fields: &FieldSet| fields.with_named_parents(Some(self.schema));
@@ -191,7 +194,7 @@ impl<S: Schema> Updater<'_, S> {
 
     fn owned_by_anyone(&self, managers: &Managers) -> FieldSet {
         let all = managers.0.values();
-        let here = all.filter(|owned| owned.api_version == self.api_version);
+        let here = all.filter(|owned| have_same_paths(&owned.api_version, self.api_version));
         here.fold(FieldSet::default(), |all, owned| all.union(&owned.fields))
     }
 }

@@ -55,6 +55,11 @@ pub fn has_pod_level(spec: &Value) -> bool {
     set("requests") || set("limits")
 }
 
+/// Whether an init container runs beside the main ones. `Container::is_sidecar` of typed containers is the same rule.
+pub fn is_sidecar(container: &Value) -> bool {
+    container["restartPolicy"] == "Always"
+}
+
 /// The most that the containers of a pod use together, without the pod's overhead. Init containers run one after the
 /// other, beside the sidecars that started before them.
 pub fn total(spec: &Value, which: Which) -> Amounts {
@@ -68,7 +73,7 @@ pub fn total(spec: &Value, which: Which) -> Amounts {
     let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
     for container in list("initContainers") {
         let mut own = of(container);
-        if container["restartPolicy"] == "Always" {
+        if is_sidecar(container) {
             add(&mut total, &own);
             add(&mut sidecars, &own);
             own.clone_from(&sidecars);

@@ -7,6 +7,7 @@
 //! place in messages, so both tables are sorted by upstream's names of the checks.
 
 mod baseline;
+mod exemptions;
 mod pod;
 mod policy;
 mod restricted;
@@ -17,6 +18,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use self::exemptions::Exemptions;
 use self::pod::Pod;
 pub use self::policy::{
     ENFORCE, ENFORCE_VERSION, LabelError, Level, LevelVersion, Policy, Version, policy,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kennel_types::Timestamp;
+use kennel_types::{PodPhase, Timestamp};
 use serde_json::Value;
 
 use crate::pod::qos;
@@ -21,41 +21,79 @@ pub(super) const REQUIRED: [&str; 6] = [
     "requests.memory",
 ];
 
-/// The kinds of the core group that are also counted under their plain name.
-const PLAIN: [&str; 7] = [
-    "configmaps",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "resourcequotas",
-    "secrets",
-    "services",
-];
-
 const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
 const HUGE_PAGES: &str = "hugepages-";
 const REQUESTS: &str = "requests.";
+
+/// How the objects of a resource count for quotas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measurement {
+    /// Not at all: events.
+    Ignored,
+    /// As `count/NAME`.
+    Count,
+    /// As `count/NAME` and under the plain name.
+    PlainCount,
+    /// The same, and by requests, limits and scopes.
+    Pod,
+    /// The same, and by load balancers and node ports.
+    Service,
+    /// The same, and by requested storage.
+    PersistentVolumeClaim,
+}
+
+impl Measurement {
+    /// That of a resource of any Kubernetes API. The rows of our own server name theirs.
+    pub fn of(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            (_, "events") => Self::Ignored,
+            ("", "pods") => Self::Pod,
+            ("", "services") => Self::Service,
+            ("", "persistentvolumeclaims") => Self::PersistentVolumeClaim,
+            ("", "configmaps" | "replicationcontrollers" | "resourcequotas" | "secrets") => {
+                Self::PlainCount
+            }
+            _ => Self::Count,
+        }
+    }
+}
 
 /// A resource of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind<'a> {
     pub group: &'a str,
     pub plural: &'a str,
+    pub measurement: Measurement,
+}
+
+impl<'a> Kind<'a> {
+    /// A resource of any Kubernetes API.
+    pub fn of(group: &'a str, plural: &'a str) -> Self {
+        Self {
+            group,
+            plural,
+            measurement: Measurement::of(group, plural),
+        }
+    }
 }
 
 impl Kind<'_> {
-    /// Whether quotas count its objects at all: they ignore events.
+    /// Whether quotas count its objects at all.
     pub fn is_counted(self) -> bool {
-        self.plural != "events"
+        self.measurement != Measurement::Ignored
     }
 
     /// Whether its usage depends on more than the object's existence.
     pub fn is_measured(self) -> bool {
-        self.is_core(&["pods", "services", "persistentvolumeclaims"])
+        matches!(
+            self.measurement,
+            Measurement::Pod | Measurement::Service | Measurement::PersistentVolumeClaim
+        )
     }
 
-    fn is_core(self, plurals: &[&str]) -> bool {
-        self.group.is_empty() && plurals.contains(&self.plural)
+    /// Whether its objects are also counted under their plain name.
+    fn has_plain_name(self) -> bool {
+        self.measurement == Measurement::PlainCount || self.is_measured()
     }
 
     /// `count/pods`, `count/daemonsets.apps`
@@ -72,19 +110,20 @@ impl Kind<'_> {
             let (plural, group) = counted.split_once('.').unwrap_or((counted, ""));
             return self.is_counted() && (plural, group) == (self.plural, self.group);
         }
-        if self.group.is_empty() && name == self.plural {
-            return PLAIN.contains(&name);
+        if name == self.plural {
+            return self.has_plain_name();
         }
-        match self.plural {
-            _ if !self.group.is_empty() => false,
-            "pods" => is_of_pods(name),
-            "services" => matches!(name, "services.loadbalancers" | "services.nodeports"),
-            "persistentvolumeclaims" => {
+        match self.measurement {
+            Measurement::Ignored | Measurement::Count | Measurement::PlainCount => false,
+            Measurement::Pod => is_of_pods(name),
+            Measurement::Service => {
+                matches!(name, "services.loadbalancers" | "services.nodeports")
+            }
+            Measurement::PersistentVolumeClaim => {
                 let of_class = name.split_once(STORAGE_CLASS).map(|(_, rest)| rest);
                 let name = of_class.unwrap_or(name);
                 name == "requests.storage" || of_class == Some("persistentvolumeclaims")
             }
-            _ => false,
         }
     }
 }
@@ -131,14 +170,11 @@ impl Measured {
     /// Measures an object.
     pub fn of(kind: Kind<'_>, object: &Value) -> Self {
         let mut measured = Self::counted(kind);
-        if !kind.group.is_empty() {
-            return measured;
-        }
-        match kind.plural {
-            "pods" => measured.measure_pod(object),
-            "services" => measured.measure_service(&object["spec"]),
-            "persistentvolumeclaims" => measured.measure_claim(object),
-            _ => {}
+        match kind.measurement {
+            Measurement::Ignored | Measurement::Count | Measurement::PlainCount => {}
+            Measurement::Pod => measured.measure_pod(object),
+            Measurement::Service => measured.measure_service(&object["spec"]),
+            Measurement::PersistentVolumeClaim => measured.measure_claim(object),
         }
         measured
     }
@@ -165,7 +201,7 @@ impl Measured {
     /// An object that is one, and no more.
     pub fn counted(kind: Kind<'_>) -> Self {
         let mut usage = Amounts::from([(kind.count_name(), one())]);
-        if kind.is_core(&PLAIN) {
+        if kind.has_plain_name() {
             usage.insert(kind.plural.to_owned(), one());
         }
         Self {
@@ -177,8 +213,8 @@ impl Measured {
     fn measure_pod(&mut self, pod: &Value) {
         let spec = &pod["spec"];
         self.pod = Some(PodFacts::of(spec));
-        let phase = &pod["status"]["phase"];
-        if phase == "Succeeded" || phase == "Failed" {
+        let phase = PodPhase::from(pod["status"]["phase"].as_str().unwrap_or_default());
+        if phase.is_terminal() {
             self.usage.remove("pods");
             return;
         }

@@ -18,7 +18,7 @@ use crate::pod::resources::{Amounts, amounts};
 use crate::quantity::Quantity;
 use kennel_types::Timestamp;
 use measure::REQUIRED;
-pub use measure::{Kind, Measured};
+pub use measure::{Kind, Measured, Measurement};
 use scope::Scope;
 pub use tracker::{Status, Tracker};
 

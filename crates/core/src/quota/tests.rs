@@ -3,10 +3,14 @@ use serde_json::json;
 use super::*;
 use kennel_types::Timestamp;
 
-const PODS: Kind<'_> = kind("", "pods");
+const PODS: Kind<'_> = Kind {
+    group: "",
+    plural: "pods",
+    measurement: Measurement::Pod,
+};
 
-const fn kind<'a>(group: &'a str, plural: &'a str) -> Kind<'a> {
-    Kind { group, plural }
+fn kind<'a>(group: &'a str, plural: &'a str) -> Kind<'a> {
+    Kind::of(group, plural)
 }
 
 fn quota(spec: Value) -> Quota {

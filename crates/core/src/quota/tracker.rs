@@ -37,10 +37,7 @@ struct Tracked {
 
 impl Tracked {
     fn kind(&self) -> Kind<'_> {
-        Kind {
-            group: &self.group,
-            plural: &self.plural,
-        }
+        Kind::of(&self.group, &self.plural)
     }
 }
 

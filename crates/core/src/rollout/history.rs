@@ -6,7 +6,7 @@ use kennel_types::Timestamp;
 use serde::Serialize;
 
 use super::outline::Outline;
-use super::state::{Phase, Verdict};
+use super::state::{Phase, StageTimes, State, Verdict};
 use crate::daemonset::history::Revision;
 use crate::why::human_duration;
 
@@ -46,11 +46,28 @@ pub struct Entry {
     /// From its creation to its verdict. Not for later attempts, whose beginning is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_seconds: Option<u64>,
+    /// The stages of its last attempt, in the order in which they began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageEntry>,
     /// Why it has failed or waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_cause: Option<String>,
+}
+
+/// When a stage was the present one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StageEntry {
+    /// Counted from 1.
+    pub stage: usize,
+    pub began: Timestamp,
+    /// Absent for the present stage, and for the last one of a rollout that a newer template has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took_seconds: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -84,7 +101,7 @@ impl History {
 
     pub fn text(&self) -> String {
         let head = [
-            "REVISION", "HASH", "VERDICT", "ATTEMPT", "AGE", "TOOK", "REASON",
+            "REVISION", "HASH", "VERDICT", "ATTEMPT", "AGE", "TOOK", "STAGES", "REASON",
         ];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(self.revisions.iter().map(|entry| self.row(entry)));
@@ -102,7 +119,26 @@ impl History {
         out
     }
 
-    fn row(&self, entry: &Entry) -> [String; 7] {
+    /// `1: 6m, 2: 3m so far`.
+    fn stages(&self, entry: &Entry) -> Option<String> {
+        let goes_on = entry.verdict == Some(Verdict::Progressing);
+        let text = |times: &StageEntry| {
+            let took = times.took_seconds.map(std::time::Duration::from_secs);
+            let took = match took.map(human_duration) {
+                Some(took) => took,
+                None if goes_on => {
+                    let so_far = self.now.saturating_since(times.began);
+                    format!("{} so far", human_duration(so_far))
+                }
+                None => "-".to_owned(),
+            };
+            format!("{}: {took}", times.stage)
+        };
+        let all: Vec<String> = entry.stages.iter().map(text).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    fn row(&self, entry: &Entry) -> [String; 8] {
         let none = || "-".to_owned();
         let verdict = entry.verdict.map_or("-", Verdict::as_str).to_owned();
         let verdict = if entry.target {
@@ -124,6 +160,7 @@ impl History {
                 .map_or_else(none, |attempt| attempt.to_string()),
             age.map_or_else(none, human_duration),
             took.map_or_else(none, human_duration),
+            self.stages(entry).unwrap_or_else(none),
             reason.unwrap_or_default(),
         ]
     }
@@ -150,7 +187,20 @@ fn entry(outline: &Outline<'_>, dated: &DatedRevision) -> Entry {
         created: dated.created,
         since: state.map(|state| state.since),
         took_seconds: took.map(|took| took.as_secs()),
+        stages: state.map_or_else(Vec::new, stages),
         reason: state.and_then(|state| state.reason.as_ref().map(|reason| reason.message.clone())),
         change_cause: dated.cause.clone(),
     }
+}
+
+fn stages(state: &State) -> Vec<StageEntry> {
+    let entry = |times: &StageTimes| StageEntry {
+        stage: times.stage,
+        began: times.began,
+        ended: times.ended,
+        took_seconds: times
+            .ended
+            .map(|ended| ended.saturating_since(times.began).as_secs()),
+    };
+    state.stages.iter().map(entry).collect()
 }

@@ -76,6 +76,8 @@ pub struct RolloutNode<'a> {
     pub failing: bool,
     /// Its pod was failing before its turn (R5.5).
     pub excused: bool,
+    /// When its oldest pod of the target was created.
+    target_created: Option<Timestamp>,
     place: Place,
     /// The value of the `spread` label.
     value: Arc<str>,
@@ -227,7 +229,12 @@ impl<'a> Outline<'a> {
         let deadline = policy.map(|policy| policy.healthy_deadline);
         let late = |pod: &PodView| {
             let age = self.now.saturating_since(pod.created);
-            pod.ready_since.is_none() && deadline.is_some_and(|deadline| age >= deadline)
+            // What a node that is down shows is old (R4.1).
+            let skips = policy.is_some_and(|policy| policy.down_nodes == DownNodes::Skip);
+            let skipped = skips && view.ready != Readiness::Ready;
+            !skipped
+                && pod.ready_since.is_none()
+                && deadline.is_some_and(|deadline| age >= deadline)
         };
         let failing = |pod: &&PodView| {
             let health = pod.health;
@@ -251,6 +258,7 @@ impl<'a> Outline<'a> {
             excused: target
                 .iter()
                 .any(|pod| pod.health.before == Before::Failing),
+            target_created: target.iter().map(|pod| pod.created).min(),
             place: Place::of(self.seed, &view.name),
             value,
         }
@@ -267,7 +275,11 @@ impl<'a> Outline<'a> {
             Standing::Staged => {
                 state.cut.admits(self.seed, &node.value, node.place)
                     || is_selected(stage_size(policy, state.stage), node.view)
-                    || (node.on_target && !follows_labels(policy, state.stage))
+                    || node.target_created.is_some_and(|created| {
+                        let labels = &node.view.labels;
+                        let label = |key: &str| labels.get(key).map(String::as_str);
+                        policy.keeps_target(state, created, label)
+                    })
             }
         }
     }
@@ -345,12 +357,4 @@ pub(super) fn is_selected(size: Option<&Size>, node: &NodeView) -> bool {
         return false;
     };
     selector.matches(|key| node.labels.get(key).map(String::as_str))
-}
-
-/// The stage takes nodes by label, and no earlier one did: a node that loses the label goes back (R3.7).
-fn follows_labels(policy: &Policy, stage: usize) -> bool {
-    let by_label = |size: &Size| matches!(size, Size::Nodes(_));
-    let mut earlier = policy.stages.iter().take(stage.saturating_sub(1));
-    stage_size(policy, stage).is_some_and(by_label)
-        && !earlier.any(|earlier| by_label(&earlier.size))
 }

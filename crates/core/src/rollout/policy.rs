@@ -6,9 +6,11 @@ use std::time::Duration;
 use super::PREFIX;
 use super::check::Check;
 use super::command;
-use super::stage::{self, Stage};
+use super::stage::{self, Size, Stage};
+use super::state::State;
 use crate::int_or_percent::IntOrPercent;
 use crate::{duration, names};
+use kennel_types::Timestamp;
 
 type Annotations = BTreeMap<String, String>;
 
@@ -96,6 +98,29 @@ impl Policy {
         self.stages.get(number.min(last).checked_sub(1)?)
     }
 
+    /// Whether a node keeps the pod of the target that it has although the present stage does not reach it (R3.1). It
+    /// does not where the stage takes nodes by label and has made the pod, for the node has lost the label since (R3.7);
+    /// nor where no earlier stage took any by label. `label` is a label of the node.
+    pub fn keeps_target<'a>(
+        &self,
+        state: &State,
+        created: Timestamp,
+        label: impl Fn(&str) -> Option<&'a str>,
+    ) -> bool {
+        let present = self.stage(state.stage).map(|stage| &stage.size);
+        if !matches!(present, Some(Size::Nodes(_))) {
+            return true;
+        }
+        let earlier = self.stages.iter().take(state.stage.saturating_sub(1));
+        let selectors = earlier.filter_map(|stage| match &stage.size {
+            Size::Nodes(selector) => Some(selector),
+            Size::Count(_) => None,
+        });
+        let mut selectors = selectors.peekable();
+        selectors.peek().is_some()
+            && (state.is_older_than_stage(created) || selectors.any(|s| s.matches(&label)))
+    }
+
     /// `stage 2 of 4 (10% 30m)`.
     pub fn stage_text(&self, number: usize) -> String {
         let stages = self.stages.len();
@@ -136,10 +161,8 @@ impl Setting {
         if off(&own) || (off(&defaults) && !own_policy) {
             return Self::Off;
         }
-        let misplaced = defaults.keys().find(|key| command::is_command(key));
-        if let Some(key) = misplaced {
-            let allowed = "a command belongs on the DaemonSet, not on its Namespace";
-            return Self::Invalid(PolicyError::new(key, defaults[key], allowed));
+        if let Some(error) = misplaced(&defaults).next() {
+            return Self::Invalid(error);
         }
         let mut merged = defaults;
         merged.extend(own);
@@ -175,6 +198,20 @@ pub fn errors(annotations: &Annotations) -> Vec<PolicyError> {
     policy
         .filter_map(|(key, value)| set(&mut Policy::default(), key, value).err())
         .collect()
+}
+
+/// The same for a Namespace, whose annotations are defaults: a command there is an error, too, for it would be one for
+/// every DaemonSet.
+pub fn namespace_errors(annotations: &Annotations) -> Vec<PolicyError> {
+    let mut all = errors(annotations);
+    all.extend(misplaced(&entries(annotations)));
+    all
+}
+
+/// The commands among a Namespace's annotations.
+fn misplaced(defaults: &BTreeMap<&str, &str>) -> impl Iterator<Item = PolicyError> {
+    let commands = defaults.iter().filter(|(key, _)| command::is_command(key));
+    commands.map(|(key, value)| PolicyError::new(key, value, MISPLACED))
 }
 
 /// The annotations of safe rollouts, without their prefix.
@@ -224,6 +261,7 @@ pub const KEYS: [&str; 13] = [
 const STAGES: &str = "must be stages separated by commas, each a size (a count such as 3, a percentage from 1% to \
                       100%, or nodes(LABEL SELECTOR)), then optionally how long it bakes (such as 15m), then \
                       optionally the word manual: \"nodes(pool=canary) 15m, 10% 30m, 50% manual, 100%\"";
+const MISPLACED: &str = "a command belongs on the DaemonSet, not on its Namespace";
 const DURATION: &str = "must be a duration longer than 0s, such as 90s, 10m or 1h30m";
 const COUNT: &str = "must be a count such as 3, or a percentage from 0% to 100%";
 const CHECK: &str = "must be \"prometheus EXPRESSION COMPARISON NUMBER\" with one of < <= > >= == !=, or \
@@ -244,7 +282,9 @@ fn set(policy: &mut Policy, key: &str, value: &str) -> Result<(), PolicyError> {
     };
     match key {
         "stages" => policy.stages = stage::parse(text).ok_or_else(|| refused(STAGES))?,
-        "spread" => policy.spread = Some(label_key(text).map_err(|words| refused(&words))?),
+        "spread" => {
+            policy.spread = Some(label_key(text).map_err(|error| refused(&error.to_string()))?);
+        }
         "healthy-deadline" => policy.healthy_deadline = long()?,
         "progress-deadline" => policy.progress_deadline = long()?,
         "blame-window" => policy.blame_window = long()?,
@@ -290,13 +330,14 @@ fn unknown_key() -> String {
     format!("the key is unknown; the keys of a policy are {keys}; the commands are {commands}")
 }
 
-fn label_key(text: &str) -> Result<String, String> {
-    let errors = names::qualified_name(text);
-    match errors.first() {
+#[derive(Debug, thiserror::Error)]
+#[error("must be the key of a node label, such as topology.kubernetes.io/zone: {0}")]
+struct LabelKeyError(String);
+
+fn label_key(text: &str) -> Result<String, LabelKeyError> {
+    match names::qualified_name(text).first() {
         None => Ok(text.to_owned()),
-        Some(first) => Err(format!(
-            "must be the key of a node label, such as topology.kubernetes.io/zone: {first}"
-        )),
+        Some(first) => Err(LabelKeyError(first.clone())),
     }
 }
 
@@ -408,6 +449,22 @@ mod tests {
         );
         let own = policy(&[("stages", "1")], &[("policy", "none")]);
         assert_eq!(own.stages.len(), 2);
+    }
+
+    #[test]
+    fn r6_a_command_on_a_namespace_is_an_error_there() {
+        for key in command::KEYS {
+            let given = annotations(&[(key, "x"), ("max-failures", "few")]);
+            assert_eq!(errors(&given).len(), 1, "{key}");
+            let found = namespace_errors(&given);
+            let found: Vec<&str> = found.iter().map(|error| &*error.key).collect();
+            assert_eq!(found, ["max-failures", key]);
+            // One that is stored all the same acts as pause, as every key that does not belong there (R1.2).
+            let Setting::Invalid(error) = parse(&[], &[(key, "x")]) else {
+                panic!("{key} on a Namespace is read");
+            };
+            assert_eq!(error.allowed, MISPLACED);
+        }
     }
 
     #[test]

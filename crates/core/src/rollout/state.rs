@@ -140,6 +140,57 @@ pub struct State {
     /// The commands that were carried out, by key, as written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, String>,
+    /// The stages of this attempt, in the order in which they began; of many, the last [`MAX_STAGES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageTimes>,
+}
+
+/// How many stages a state has the times of, so that a policy with hundreds does not fill the annotation.
+pub const MAX_STAGES: usize = 32;
+
+/// When a stage was the present one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageTimes {
+    /// Counted from 1.
+    pub stage: usize,
+    pub began: Timestamp,
+    /// When the next one began, or the rollout ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+}
+
+impl State {
+    /// Enters into `stages` what begins and ends with this state.
+    pub fn note_stages(&mut self, before: Option<&Self>) {
+        let before = before.filter(|before| before.attempt == self.attempt);
+        self.stages = before.map_or_else(Vec::new, |before| before.stages.clone());
+        let is_over = matches!(
+            self.phase,
+            Phase::Complete | Phase::RollingBack | Phase::Held
+        );
+        let begins = before.is_none_or(|before| before.stage != self.stage) && !is_over;
+        if let Some(last) = self.stages.last_mut()
+            && (begins || is_over)
+        {
+            last.ended.get_or_insert(self.since);
+        }
+        if begins && self.stage > 0 {
+            self.stages.push(StageTimes {
+                stage: self.stage,
+                began: self.since,
+                ended: None,
+            });
+            let surplus = self.stages.len().saturating_sub(MAX_STAGES);
+            self.stages.drain(..surplus);
+        }
+    }
+
+    /// Whether a pod was created before the present stage began. Pods have their times in whole seconds, rounded down,
+    /// and states rounded up. A state of an earlier version does not say when the stage began: then it was.
+    pub fn is_older_than_stage(&self, created: Timestamp) -> bool {
+        let present = self.stages.last().filter(|last| last.stage == self.stage);
+        present.is_none_or(|present| created.saturating_add_millis(1_000) < present.began)
+    }
 }
 
 /// Why a rollout has failed or waits.
@@ -259,7 +310,69 @@ mod tests {
             reason: None,
             accepted: Accepted::None,
             seen: BTreeMap::new(),
+            stages: Vec::new(),
         }
+    }
+
+    #[test]
+    fn r9_4_a_state_has_the_times_of_its_stages() {
+        let at = |seconds: i64| Timestamp::from_secs(seconds);
+        let next = |before: &State, stage: usize, phase: Phase, seconds: i64| {
+            let mut next = State {
+                stage,
+                phase,
+                since: at(seconds),
+                ..before.clone()
+            };
+            next.note_stages(Some(before));
+            next
+        };
+        let mut first = State {
+            stage: 1,
+            phase: Phase::Updating,
+            ..state(Cut::Nothing)
+        };
+        first.note_stages(None);
+        let baking = next(&first, 1, Phase::Baking, 20);
+        let second = next(&baking, 3, Phase::Updating, 30);
+        let complete = next(&second, 3, Phase::Complete, 50);
+        let again = next(&complete, 3, Phase::Complete, 90);
+        let times = |all: &State| -> Vec<(usize, Timestamp, Option<Timestamp>)> {
+            let all = all.stages.iter();
+            all.map(|s| (s.stage, s.began, s.ended)).collect()
+        };
+        assert_eq!(times(&baking), [(1, at(9), None)]);
+        assert_eq!(
+            times(&second),
+            [(1, at(9), Some(at(30))), (3, at(30), None)]
+        );
+        let ended = [(1, at(9), Some(at(30))), (3, at(30), Some(at(50)))];
+        assert_eq!(times(&complete), ended);
+        assert_eq!(times(&again), ended);
+        // A retry begins anew.
+        let mut retried = next(&complete, 1, Phase::Updating, 60);
+        retried.attempt += 1;
+        retried.note_stages(Some(&complete));
+        assert_eq!(times(&retried), [(1, at(60), None)]);
+        round_trip(&Record {
+            verdict: Some(Verdict::Stable),
+            state: Some(complete),
+        });
+    }
+
+    #[test]
+    fn r9_4_the_times_of_many_stages_are_bounded() {
+        let mut last = state(Cut::Nothing);
+        for stage in 1..=100 {
+            let mut next = State {
+                stage,
+                ..last.clone()
+            };
+            next.note_stages(Some(&last));
+            last = next;
+        }
+        assert_eq!(last.stages.len(), MAX_STAGES);
+        assert_eq!(last.stages.last().map(|last| last.stage), Some(100));
     }
 
     #[test]

@@ -20,12 +20,21 @@ const CANDIDATES_MIN: usize = 100;
 /// and at least this fraction of the nodes where it might.
 const CANDIDATES_PART: usize = 10;
 
+/// Why a pod may not preempt others, in upstream's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Ineligible {
+    #[error("not eligible due to preemptionPolicy=Never.")]
+    Never,
+    #[error("not eligible due to a terminating pod on the nominated node.")]
+    Terminating,
+}
+
 /// The result of an attempt to preempt.
 pub(super) enum Preemption {
     /// Evict these pods from this node.
     Evict(NodeId, Vec<PodId>),
     /// The pod must not preempt; upstream's message.
-    NotEligible(&'static str),
+    NotEligible(Ineligible),
     /// No preemption would help, with the reasons of the nodes.
     Useless(ReasonCounts),
 }
@@ -73,9 +82,9 @@ impl Scheduler {
         pod: &Pod,
         pending: &Pending,
         rejection: &Rejection,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Ineligible> {
         if !pod.class.requirements.preempts {
-            return Err("not eligible due to preemptionPolicy=Never.");
+            return Err(Ineligible::Never);
         }
         let Some(node) = pending.nominated.filter(|_| rejection.resolvable) else {
             return Ok(());
@@ -89,7 +98,7 @@ impl Scheduler {
             })
         };
         if self.node_at(node).pods.iter().any(still_there) {
-            return Err("not eligible due to a terminating pod on the nominated node.");
+            return Err(Ineligible::Terminating);
         }
         Ok(())
     }

@@ -17,7 +17,21 @@ pub struct LogSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSnapshot {
     pub source: LogSource,
-    pub lines: Result<Vec<String>, String>,
+    pub lines: Result<Vec<String>, LogError>,
+}
+
+/// Why a log could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    #[error("you may not read logs (get pods/log)")]
+    Forbidden,
+    #[error("no answer within {0} s")]
+    TimedOut(u64),
+    /// The API's words.
+    #[error("{0}")]
+    Api(String),
+    #[error("{0}")]
+    Read(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,7 +52,7 @@ impl LogAnswer {
         let (lines, error) = match read.map(|log| &log.lines) {
             None => (None, None),
             Some(Ok(lines)) => (Some(lines.clone()), None),
-            Some(Err(error)) => (None, Some(error.clone())),
+            Some(Err(error)) => (None, Some(error.to_string())),
         };
         Self {
             source,

@@ -36,7 +36,7 @@ mod waiting;
 
 pub use answer::{Answer, Cause, Check, NodeAnswer, Note, PodAnswer, Verdict};
 pub use duration::human_duration;
-pub use log::{LogAnswer, LogSnapshot, LogSource};
+pub use log::{LogAnswer, LogError, LogSnapshot, LogSource};
 pub use resemblance::closest;
 pub use snapshot::{NodeSnapshot, PodSnapshot, RequiredSnapshot, Snapshot};
 pub use unscheduled::{NodeOccupancy, OccupyingPod};

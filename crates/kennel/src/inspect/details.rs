@@ -11,8 +11,8 @@ use kennel_control::{informers, scheduler, view};
 use kennel_core::daemonset::required;
 use kennel_core::schedule::{NodeInfo, Resources};
 use kennel_core::why::{
-    Cause, LogSnapshot, LogSource, NodeOccupancy, OccupyingPod, RequiredSnapshot, Snapshot,
-    Verdict, explain,
+    Cause, LogError, LogSnapshot, LogSource, NodeOccupancy, OccupyingPod, RequiredSnapshot,
+    Snapshot, Verdict, explain,
 };
 use kennel_types::Identity;
 use kube::api::{DynamicObject, LogParams, Request};
@@ -163,11 +163,7 @@ pub(crate) async fn read_logs(client: &Client, snapshot: &mut Snapshot) {
     let namespace = &snapshot.daemon_set.namespace;
     let logs = crashes.take(LOGS_MAX).map(|source| async {
         let read = tokio::time::timeout(LOG_TIMEOUT, read_log(client, namespace, source)).await;
-        let lines = match read {
-            Ok(Ok(lines)) => Ok(lines),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {} s", LOG_TIMEOUT.as_secs())),
-        };
+        let lines = read.unwrap_or(Err(LogError::TimedOut(LOG_TIMEOUT.as_secs())));
         LogSnapshot {
             source: source.clone(),
             lines,
@@ -176,22 +172,10 @@ pub(crate) async fn read_logs(client: &Client, snapshot: &mut Snapshot) {
     snapshot.logs = join_all(logs).await;
 }
 
-#[derive(Debug, thiserror::Error)]
-enum LogError {
-    #[error("you may not read logs (get pods/log)")]
-    Forbidden,
-    #[error("{0}")]
-    Api(String),
-    #[error(transparent)]
-    Read(#[from] std::io::Error),
-}
-
-impl From<Error> for LogError {
-    fn from(error: Error) -> Self {
-        match api::code(&error) {
-            Some(403) => Self::Forbidden,
-            _ => Self::Api(without_url(&api::explain(&error)).to_owned()),
-        }
+fn log_error(error: &Error) -> LogError {
+    match api::code(error) {
+        Some(403) => LogError::Forbidden,
+        _ => LogError::Api(without_url(&api::explain(error)).to_owned()),
     }
 }
 
@@ -216,11 +200,13 @@ async fn read_log(
     };
     let path = format!("/api/v1/namespaces/{namespace}/pods");
     let request = Request::new(path).logs(&source.pod, &params);
-    let request = request.map_err(Error::BuildRequest)?;
-    let stream = client.request_stream(request).await?;
+    let request = request.map_err(|error| log_error(&Error::BuildRequest(error)))?;
+    let stream = client.request_stream(request).await;
+    let stream = stream.map_err(|error| log_error(&error))?;
     let mut bytes = Vec::new();
     let mut stream = std::pin::pin!(stream.take(LOG_BYTES_MAX.into()));
-    stream.read_to_end(&mut bytes).await?;
+    let read = stream.read_to_end(&mut bytes).await;
+    read.map_err(|error| LogError::Read(error.to_string()))?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().map(str::to_owned).collect())
 }

@@ -1,25 +1,12 @@
 //! Paginated lists of the API, as JSON.
 
+use kennel_client::api::List;
 use kube::api::{ListParams, Request};
 use kube::{Client, Error};
-use serde::Deserialize;
 use serde_json::Value;
 
 /// Objects per page.
 const PAGE_SIZE: u32 = 500;
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct List {
-    metadata: Metadata,
-    items: Vec<Value>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    r#continue: Option<String>,
-}
 
 /// Lists all objects that match the selectors.
 pub(crate) async fn list(
@@ -36,7 +23,7 @@ pub(crate) async fn list(
         let request = Request::new(path)
             .list(&params)
             .map_err(Error::BuildRequest)?;
-        let list: List = client.request(request).await?;
+        let list: List<Value> = client.request(request).await?;
         objects.extend(list.items);
         match list.metadata.r#continue.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),

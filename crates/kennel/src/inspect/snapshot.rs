@@ -134,7 +134,7 @@ pub(crate) fn revisions(namespace: &str) -> String {
 
 /// The time, as snapshots have it.
 pub(crate) fn now() -> Timestamp {
-    Timestamp::from_millis(k8s_openapi::jiff::Timestamp::now().as_millisecond())
+    kennel_client::clock::now()
 }
 
 /// Other namespaces that have a DaemonSet of this name, or a similar name in this one.

@@ -107,7 +107,7 @@ fn report(found: &Examination, data_dir: &Path) -> Result<String, std::fmt::Erro
         writeln!(
             text,
             "DAMAGED  objects that a start has set aside, and that the server leaves out: {}. Print one with --raw KEY, \
-             create it again, then --discard KEY",
+             create it again with the same uid, then --discard KEY",
             found.set_aside.len()
         )?;
         write_damaged(&mut text, &found.set_aside)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kennel_agent::new_files::NewFiles;
 use kennel_agent::node::absolute;
-use kennel_server::admit::pod_security::Exemptions;
+use kennel_server::api::Exemptions;
 use kennel_server::audit::{Options as AuditOptions, Target};
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, LOCK_FILE};

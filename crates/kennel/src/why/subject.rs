@@ -195,7 +195,7 @@ async fn owner(client: &Client, object: &Value) -> anyhow::Result<Subject> {
     let Some(owner) = controller(&decoded.metadata) else {
         return Err(SubjectError::NoOwner(pod).into());
     };
-    if owner.kind != "DaemonSet" {
+    if owner.kind != kennel_types::daemonset::KIND {
         let owner = format!("{} {}", owner.kind, owner.name);
         return Err(SubjectError::OtherOwner { pod, owner }.into());
     }

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 const SERVING: &str = "kubernetes.io/kubelet-serving";
-const TOKEN: &str = "Bearer abcdef.0123456789abcdef";
+/// The id of the token that every cluster here has.
+const TOKEN: &str = "abcdef";
+const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
 
 struct Cluster {
     kennel: Kennel,
@@ -21,15 +23,9 @@ struct Cluster {
 fn cluster() -> Cluster {
     let kennel = Kennel::up(env!("CARGO_BIN_EXE_kennel"), 0);
     let admin = Access::admin(kennel.address(), &kennel.data_dir());
-    let token = json!({
-        "metadata": {"name": "bootstrap-token-abcdef"},
-        "type": "bootstrap.kubernetes.io/token",
-        "stringData": {"token-id": "abcdef", "token-secret": "0123456789abcdef",
-                       "usage-bootstrap-authentication": "true"}});
-    let secrets = "/api/v1/namespaces/kube-system/secrets";
-    let made = admin.ask("POST", secrets, token.to_string().as_bytes());
-    assert_eq!(made.code, 201, "{}", made.text());
-    Cluster { kennel, admin }
+    let cluster = Cluster { kennel, admin };
+    cluster.create_token(TOKEN);
+    cluster
 }
 
 /// What is asked for. The key is the asker's.
@@ -82,9 +78,27 @@ impl Wanted {
 }
 
 impl Cluster {
+    fn create_token(&self, id: &str) {
+        let token = json!({
+            "metadata": {"name": format!("bootstrap-token-{id}")},
+            "type": "bootstrap.kubernetes.io/token",
+            "stringData": {"token-id": id, "token-secret": "0123456789abcdef",
+                           "usage-bootstrap-authentication": "true"}});
+        made(
+            &self
+                .admin
+                .ask("POST", SECRETS, token.to_string().as_bytes()),
+        );
+    }
+
     fn with_token(&self, name: &str, wanted: &Wanted) {
+        self.with(TOKEN, name, wanted);
+    }
+
+    fn with(&self, token: &str, name: &str, wanted: &Wanted) {
         let stranger = Access::stranger(self.kennel.address(), &self.kennel.data_dir());
-        let header = [("Authorization", TOKEN)];
+        let token = format!("Bearer {token}.0123456789abcdef");
+        let header = [("Authorization", token.as_str())];
         made(&stranger.ask_with("POST", REQUESTS, &header, &wanted.request(name)));
     }
 
@@ -131,10 +145,10 @@ impl Cluster {
 
     /// Sets limits of the token.
     fn limit(&self, limits: &Value) {
-        let path = "/api/v1/namespaces/kube-system/secrets/bootstrap-token-abcdef";
-        let mut token = self.admin.ask("GET", path, b"").json();
+        let path = format!("{SECRETS}/bootstrap-token-{TOKEN}");
+        let mut token = self.admin.ask("GET", &path, b"").json();
         token["stringData"] = limits.clone();
-        let changed = self.admin.ask("PUT", path, token.to_string().as_bytes());
+        let changed = self.admin.ask("PUT", &path, token.to_string().as_bytes());
         assert_eq!(changed.code, 200, "{}", changed.text());
     }
 
@@ -245,6 +259,64 @@ fn a_token_becomes_no_node_that_exists() {
     cluster.with_token("other", &client_for("system:node:n3"));
     let denied = cluster.denial("other");
     assert_eq!(denied["message"], "the token is for node n1 only");
+}
+
+#[test]
+fn a_spent_token_does_not_bring_its_machine_back() {
+    let cluster = cluster();
+    cluster.limit(&json!({"uses": "1"}));
+    let own = client_for("system:node:n1");
+    cluster.with_token("join", &own);
+    let node = cluster.holder("join", &own);
+    made(&node.ask("POST", "/api/v1/nodes", br#"{"metadata": {"name": "n1"}}"#));
+    // Not to the name that other hardware has now, and not to its own when the Node was deleted.
+    cluster.with_token("while-it-exists", &own);
+    let denied = cluster.denial("while-it-exists");
+    let message = denied["message"].as_str().unwrap();
+    assert!(message.starts_with("node n1 exists"), "{message}");
+    let deleted = cluster.admin.ask("DELETE", "/api/v1/nodes/n1", b"");
+    assert_eq!(deleted.code, 200, "{}", deleted.text());
+    cluster.with_token("after-its-deletion", &own);
+    let denied = cluster.denial("after-its-deletion");
+    let message = denied["message"].as_str().unwrap();
+    assert!(message.contains("were revoked since"), "{message}");
+    // A new token does, with the same key or another.
+    cluster.create_token("bcdefg");
+    cluster.with("bcdefg", "new-token", &own);
+    let node = cluster.holder("new-token", &own);
+    assert_eq!(who(&node)["username"], "system:node:n1");
+}
+
+#[test]
+fn two_tokens_at_once_do_not_make_the_same_node() {
+    let cluster = cluster();
+    cluster.create_token("bcdefg");
+    let machines = [
+        (TOKEN, "first", client_for("system:node:n1")),
+        ("bcdefg", "second", client_for("system:node:n1")),
+    ];
+    std::thread::scope(|scope| {
+        for (token, name, wanted) in &machines {
+            scope.spawn(|| cluster.with(token, name, wanted));
+        }
+    });
+    let mut decided: Vec<Value> = machines
+        .iter()
+        .map(|(_, name, _)| {
+            eventually(Deadline::seconds(60), || {
+                let condition = cluster.request(name)["status"]["conditions"][0].clone();
+                condition.is_object().then_some(condition).ok_or(*name)
+            })
+        })
+        .collect();
+    decided.sort_by_key(|condition| condition["type"].to_string());
+    assert_eq!(decided[0]["type"], "Approved", "{decided:?}");
+    assert_eq!(decided[1]["type"], "Denied", "{decided:?}");
+    let message = decided[1]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("another machine has just got"),
+        "{message}"
+    );
 }
 
 #[test]

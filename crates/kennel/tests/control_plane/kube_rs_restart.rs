@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kennel_server::admit::pod_security::Exemptions;
+use kennel_server::api::Exemptions;
 use kennel_server::audit::Options;
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};

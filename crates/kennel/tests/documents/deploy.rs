@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use kennel_core::daemonset::required;
 use kennel_core::metric::Metric;
@@ -267,6 +268,22 @@ fn r1_2_the_admission_policy_refuses_what_the_server_refuses() {
     assert_eq!(refused.len(), policy::KEYS.len());
 }
 
+#[test]
+fn r6_the_admission_policy_refuses_commands_on_namespaces() {
+    let found = AdmissionPolicy::read();
+    let misplaced = &found.variables["misplaced"];
+    assert!(misplaced.contains("object.kind == 'Namespace'"));
+    let named: BTreeSet<&str> = quoted(misplaced).collect();
+    let commands = command::KEYS.map(|key| format!("{PREFIX}{key}"));
+    for command in &commands {
+        assert!(named.contains(command.as_str()), "{command}");
+        let given = [(command.clone(), "x".to_owned())];
+        let errors = policy::namespace_errors(&given.into());
+        assert_eq!(errors.len(), 1, "{command}");
+        assert!(read("kubernetes/rollout-policies.yaml").contains(&errors[0].allowed));
+    }
+}
+
 /// The metrics that `kennel controller` serves.
 fn metrics() -> BTreeSet<&'static str> {
     let tables: [&[&Metric]; 3] = [
@@ -321,6 +338,24 @@ fn r9_3_alerts_read_metrics_that_exist() {
     ] {
         assert!(names.contains(expected), "{expected}");
     }
+}
+
+#[test]
+fn r9_3_prometheus_accepts_the_alert_rules() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let promtool = root.join(".tools/promtool").canonicalize();
+    let promtool = promtool.expect("promtool is there: run scripts/prometheus.sh");
+    let output = Command::new(promtool)
+        .args(["check", "rules"])
+        .arg(root.join("deploy/prometheus/rollout-alerts.yaml"))
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(
+        output.status.success() && said.contains("SUCCESS"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -574,6 +574,22 @@ fn a_token_makes_one_new_node_and_a_deleted_node_needs_another_token() {
         "{heard}"
     );
     assert_eq!(cluster.get("/api/v1/nodes")["items"], json!([]));
+    // Nor with its certificate's key and the token that it had. Without the request that was approved, it makes another.
+    let cleared = cluster.admin.ask("DELETE", REQUESTS, b"");
+    assert_eq!(cleared.code, 200, "{}", cleared.text());
+    let pki = first.data().join("pki");
+    let key = fs::read_to_string(pki.join("client.pem")).unwrap();
+    let key = key.split_once("-----BEGIN PRIVATE").unwrap().1;
+    fs::write(
+        pki.join("client.pending.key"),
+        format!("-----BEGIN PRIVATE{key}"),
+    )
+    .unwrap();
+    let heard = first.refused(&line, "n1");
+    assert!(
+        heard.contains("whose certificates were revoked since"),
+        "{heard}"
+    );
     let mut line = cluster.invitation();
     let file = first.dir.path().join("token");
     fs::write(

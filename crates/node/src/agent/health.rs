@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::pulse;
-use kennel_core::health::{Outcome, Pulse, Unhealthy};
+use kennel_client::pulse::Pulse;
+use kennel_core::health::{Outcome, Unhealthy};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::Runtime;
 
-/// How long the pod manager and its runtime may be silent: as in a kubelet, whose sync loop does not come round while its
+/// How long the pod manager and its runtime may be silent: as in a kubelet, whose sync loop does not complete an iteration while its
 /// runtime is down.
 const BOUND: Duration = Duration::from_mins(5);
 /// How often the runtime is asked.
@@ -34,7 +35,7 @@ impl Default for AgentHealth {
 }
 
 impl AgentHealth {
-    /// Of an agent whose parts came round last at this time.
+    /// Of an agent whose parts last completed an iteration at this time.
     pub fn since(last: Instant) -> Self {
         Self {
             manager: Arc::new(Pulse::new(last.into_std())),
@@ -66,7 +67,7 @@ impl AgentHealth {
         stop.run_until_cancelled(watch).await;
     }
 
-    /// Whether the pod manager comes round. A runtime that is down is no reason to restart the agent.
+    /// Whether the pod manager completes iterations. A runtime that is down is no reason to restart the agent.
     pub fn is_alive(&self) -> bool {
         self.manager.silence(Instant::now().into_std()) < BOUND
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::write::{Failure, Writer};
 use kennel_client::{clock, feed};
@@ -27,7 +28,8 @@ pub(crate) const REPORT_INTERVAL: Duration = Duration::from_mins(5);
 pub(crate) const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// While the node is not ready.
 const UNREADY_HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(2);
-const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// After a failed write of the Node.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
 const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) struct Heartbeat {
@@ -65,6 +67,7 @@ impl Heartbeat {
         let conditions = self.conditions().await;
         self.object["status"] = self.status();
         self.object["status"]["conditions"] = node::to_api(&conditions, &json!({}), &now).into();
+        let mut retry = Backoff::new(RETRY);
         loop {
             match register::register(&self.writer, &self.object).await {
                 Ok((stored, new)) => {
@@ -75,7 +78,7 @@ impl Heartbeat {
                 }
                 Err(failure) => {
                     tracing::warn!("registering node {} failed: {failure}", self.name());
-                    tokio::time::sleep(RETRY_DELAY).await;
+                    retry.sleep().await;
                 }
             }
         }
@@ -114,16 +117,20 @@ impl Heartbeat {
         let mut conditions = self.conditions().await;
         let mut check_at = Instant::now() + health_check_interval(&conditions);
         let mut report_at = Instant::now();
+        let mut retry = Backoff::new(RETRY);
         loop {
             if report_at <= Instant::now() && self.is_registered() {
                 report_at = match self.report(&conditions).await {
-                    Ok(()) => Instant::now() + REPORT_INTERVAL,
+                    Ok(()) => {
+                        retry.reset();
+                        Instant::now() + REPORT_INTERVAL
+                    }
                     Err(failure) => {
                         tracing::warn!(
                             "updating the status of node {} failed: {failure}",
                             self.name()
                         );
-                        Instant::now() + RETRY_DELAY
+                        Instant::now() + retry.next_delay()
                     }
                 };
             }

@@ -34,7 +34,8 @@ use super::machine::Machine;
 pub(crate) const LEASE_SECONDS: u32 = 40;
 const LEASE_DURATION: Duration = Duration::from_secs(40);
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-/// How long the agent may write after its last renewal was sent. The rest of the duration is for writes in flight.
+/// How long the agent may write after its last renewal was sent. Then it cancels the writes that are in flight; the rest of
+/// the duration is for what the server has received of them.
 const WRITE_DURATION: Duration = Duration::from_secs(30);
 /// Bounds one renewal, so that the next one comes in time.
 const RENEW_TIMEOUT: Duration = Duration::from_secs(8);

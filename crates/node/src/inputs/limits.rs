@@ -1,6 +1,7 @@
 //! cgroup limits of a container, from its requests and limits.
 
 use kennel_core::pod::qos::{self, Class};
+use kennel_core::pod::resources::is_sidecar;
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
@@ -79,7 +80,7 @@ fn oom_score_adj(pod: &Pod, container: &Value, capacity: u64) -> i32 {
     };
     let score = |request: i128| 1000 - 1000 * request / i128::from(capacity.max(1));
     let mut adjusted = score(request(container));
-    if text(container, "restartPolicy") == "Always" {
+    if is_sidecar(container) {
         // A sidecar is not killed before the main containers.
         let mains = spec["containers"].as_array().into_iter().flatten();
         let mains = mains.map(|container| score(request(container))).min();

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
+use kennel_client::backoff::Backoff;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Shared;
-use super::tokens::RETRY_DELAY;
+use super::tokens::RETRY;
 use super::volumes::{self, Kind};
 use super::write_lock::WriteLock;
 use crate::json::list;
@@ -39,6 +40,7 @@ impl VolumeRefresher {
             pod: receiver,
             write_lock,
             notify,
+            retry: Backoff::new(RETRY),
         };
         Some(Self {
             pod: sender,
@@ -57,6 +59,7 @@ struct RefreshTask {
     pod: watch::Receiver<Arc<Pod>>,
     write_lock: WriteLock,
     notify: Arc<Notify>,
+    retry: Backoff,
 }
 
 impl RefreshTask {
@@ -82,7 +85,7 @@ impl RefreshTask {
             let path = || volumes::path(paths, &pod.id.uid, volume);
             is_updated && path().is_ok_and(|dir| dir.join("..data").is_symlink())
         });
-        let mut retry = None;
+        let mut failed = false;
         // One at a time: a volume that fails keeps its content and must not delay the others.
         for volume in written {
             if let Err(failure) = shared
@@ -90,9 +93,15 @@ impl RefreshTask {
                 .await
             {
                 tracing::debug!(pod = %pod.id.name, "{}", failure.message);
-                retry = Some(Instant::now() + RETRY_DELAY);
+                failed = true;
             }
         }
+        let retry = if failed {
+            Some(Instant::now() + self.retry.next_delay())
+        } else {
+            self.retry.reset();
+            None
+        };
         let renewal = shared.tokens.renewal(&pod.id.uid);
         Some(retry.into_iter().chain(renewal).min())
     }

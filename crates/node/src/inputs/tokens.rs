@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use kennel_client::backoff::{self, Policy};
 use kube::api::{PostParams, Request};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -14,7 +15,9 @@ use crate::sync::lock;
 
 /// Renew tokens at least this often.
 const MAX_AGE: Duration = Duration::from_hours(24);
-pub(super) const RETRY_DELAY: Duration = Duration::from_secs(10);
+/// Before a token is requested, or a volume written, again after a failure.
+pub(super) const RETRY: Policy =
+    Policy::exponential(Duration::from_secs(5), Duration::from_secs(30));
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenSpec<'a> {
@@ -48,6 +51,8 @@ struct Token {
     text: String,
     renew: Instant,
     expires: Instant,
+    /// Renewals that failed.
+    failures: u32,
 }
 
 impl Tokens {
@@ -73,8 +78,13 @@ impl Tokens {
             (Ok(token), _) => token,
             (Err(error), Some(old)) if now < old.expires => {
                 tracing::warn!("cannot renew a service account token: {error}");
-                let renew = now + RETRY_DELAY;
-                Token { renew, ..old }
+                let renew = now + backoff::delay(&RETRY, old.failures);
+                let failures = old.failures.saturating_add(1);
+                Token {
+                    renew,
+                    failures,
+                    ..old
+                }
             }
             (Err(error), _) => return Err(error),
         };
@@ -131,6 +141,7 @@ fn read(response: &Value, requested: Instant) -> Result<Token, TokenError> {
         text: token.to_owned(),
         renew: requested + (lifetime * 4 / 5).min(MAX_AGE),
         expires: requested + lifetime,
+        failures: 0,
     })
 }
 

@@ -9,6 +9,7 @@ mod pod_manager;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::backoff::Policy;
 use kennel_client::events::Recorder;
 use kennel_client::pulse;
 use kennel_client::write::Writer;
@@ -28,9 +29,9 @@ use pod_manager::PodManager;
 
 /// The source that events name. Tools that look for a kubelet's events expect this one.
 const EVENT_SOURCE: &str = "kubelet";
-/// Delay before the manager asks an unavailable runtime again.
-const RUNTIME_RETRY_DELAY: Duration = Duration::from_secs(5);
-/// The manager comes round at least this often, for health checks.
+/// Before the manager asks an unavailable runtime again.
+const RUNTIME_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
+/// The manager completes an iteration at least this often, for health checks.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 /// Commands that may wait for the manager. Senders wait when it is full; the manager never waits for a sender.
 const COMMAND_QUEUE_CAPACITY: usize = 64;

@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::api::Api;
-use crate::audit::Annotations;
+use crate::audit_annotations::Annotations;
 use crate::object::{self, Stored};
 use crate::registry::{self, Part, Resource};
 use crate::request::User;

@@ -8,7 +8,7 @@ use kennel_core::daemonset::NodeView;
 use kennel_core::daemonset::fit::Rules;
 use kennel_core::daemonset::required;
 use kennel_core::daemonset::view::Readiness;
-use kennel_core::taint::Taint;
+use kennel_core::taint::{NO_SCHEDULE, Taint};
 use serde_json::{Value, json};
 
 use super::{Admission, Write};
@@ -75,7 +75,7 @@ fn view(node: &Value) -> NodeView {
 }
 
 fn taint_not_ready(node: &mut Value) {
-    let is_present = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule";
+    let is_present = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == NO_SCHEDULE;
     let taints = &mut node["spec"]["taints"];
     if taints
         .as_array()
@@ -83,7 +83,7 @@ fn taint_not_ready(node: &mut Value) {
     {
         return;
     }
-    super::append(taints, json!({"key": NOT_READY, "effect": "NoSchedule"}));
+    super::append(taints, json!({"key": NOT_READY, "effect": NO_SCHEDULE}));
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use kennel_core::pod_security::{self, Level, LevelVersion, Policy, evaluate};
 use serde_json::Value;
 
 use super::{Admission, Notes, Write, lookup, read};
-use crate::audit::Annotations;
+use crate::audit_annotations::Annotations;
 use crate::field::{FieldError, Path};
 use crate::object;
 use crate::registry::{self, Part};
@@ -24,35 +24,6 @@ const ERROR: &str = "pod-security.kubernetes.io/error";
 /// How many existing pods a new policy is compared with, and for how long: upstream's bounds.
 const PODS_MAX: usize = 3000;
 const TIME_MAX: Duration = Duration::from_secs(1);
-
-/// What is exempt from Pod Security admission.
-#[derive(Clone, Debug, Default)]
-pub struct Exemptions {
-    pub namespaces: Vec<String>,
-    pub users: Vec<String>,
-    pub runtime_classes: Vec<String>,
-}
-
-impl Exemptions {
-    fn namespace(&self, name: &str) -> bool {
-        self.namespaces.iter().any(|exempt| exempt == name)
-    }
-
-    fn runtime_class(&self, spec: &Value) -> bool {
-        let class = text(spec, "runtimeClassName");
-        !class.is_empty() && self.runtime_classes.iter().any(|exempt| exempt == class)
-    }
-
-    /// Why the request is exempt, whatever its pod.
-    fn of_request(&self, write: Write<'_>) -> Option<&'static str> {
-        if self.namespace(write.namespace.unwrap_or_default()) {
-            return Some("namespace");
-        }
-        let user = &write.user.name;
-        let exempts_user = self.users.iter().any(|exempt| exempt == user);
-        exempts_user.then_some("user")
-    }
-}
 
 /// The admission of DaemonSets: their template is not refused, since the pods will be.
 pub(crate) struct TemplateAdmission;
@@ -117,9 +88,9 @@ fn check(
     notes: &mut Notes,
 ) -> Result<()> {
     let exemptions = &write.api.settings.pod_security;
-    let exempt = exemptions.of_request(write);
-    let runtime_class = || exemptions.runtime_class(spec).then_some("runtimeClass");
     let name = write.namespace.unwrap_or_default();
+    let exempt = exemptions.of_request(name, &write.user.name);
+    let runtime_class = || exemptions.runtime_class(spec).then_some("runtimeClass");
     let Some(namespace) = lookup(write.api, "", "namespaces", None, name) else {
         return Ok(());
     };

@@ -12,7 +12,6 @@
 //! bodies, nor the messages of errors, which may quote them; the annotations of Pod Security admission name
 //! containers and volumes.
 
-mod annotations;
 mod file;
 mod line;
 mod noise;
@@ -28,7 +27,6 @@ use std::time::Duration;
 use http::{Method, Request};
 use tokio::sync::oneshot;
 
-pub(crate) use annotations::Annotations;
 pub use file::OpenError;
 pub use options::{Bytes, DEFAULT_MAX_FILES, DEFAULT_MAX_SIZE, Options, Target};
 pub(crate) use pending::PendingEvent;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use jiff::Timestamp;
 
-use super::annotations::Annotations;
 use super::queue::Queue;
 use super::response::{self, Subject};
+use crate::audit_annotations::Annotations;
 use crate::request::{Caller, User};
 use crate::response::Body;
 use crate::status::ApiError;

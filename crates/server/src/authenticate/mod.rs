@@ -89,7 +89,7 @@ impl Authenticator {
     }
 
     /// Whether a certificate that was valid at the handshake is valid now.
-    fn is_valid(&self, certificate: &ClientCertificate) -> bool {
+    pub(crate) fn is_valid(&self, certificate: &ClientCertificate) -> bool {
         self.certificates.now() <= certificate.expires
             && self.certificates.tls.trusts(certificate)
             && !revocation::is_revoked(&*self.store, &certificate.user.name, certificate.issued)

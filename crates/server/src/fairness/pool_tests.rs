@@ -1,6 +1,7 @@
 //! The pool, step by step.
 
 use super::*;
+use kennel_test_support::with_seeds;
 
 /// A pool whose waiters are notified by name.
 struct Fixture {
@@ -147,7 +148,7 @@ fn the_total_queue_is_bounded() {
 /// everybody who waited was seated or went, and nothing is left behind.
 #[test]
 fn random_operations_keep_the_invariants() {
-    for seed in 0..200 {
+    with_seeds(0..200, |seed| {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut pool: Pool<(u64, u32, usize)> = Pool::new(7, 20);
         let mut seated: Vec<(u64, u32)> = Vec::new();
@@ -194,7 +195,7 @@ fn random_operations_keep_the_invariants() {
         }
         assert!(waiting.is_empty(), "seed {seed}: somebody waits for ever");
         assert!(pool.flows.is_empty() && pool.rotation.is_empty() && pool.taken == 0);
-    }
+    });
 }
 
 fn balance<W>(pool: &Pool<W>, seated: &[(u64, u32)], waiting: usize) {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often a failed accept is logged at most, so that the log does not fill the disk.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The accept loop comes round at least this often, for its health check.
+/// The accept loop completes an iteration at least this often, for its health check.
 const TURN: Duration = Duration::from_secs(5);
 
 /// Serves until `stop`; then ends watches, waits for requests to finish, and returns.
@@ -53,6 +54,7 @@ pub(crate) async fn serve(
     }
 }
 
+/// Returns if the socket is broken.
 async fn accept_all(
     listener: &TcpListener,
     shared: &Shared,
@@ -75,6 +77,10 @@ async fn accept_all(
                     drop(permit);
                 });
             }
+            Err(error) if is_broken(&error) => {
+                tracing::error!(%error, "the listening socket is broken");
+                return;
+            }
             Err(error) => {
                 accepting.failed(&error);
                 if logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
@@ -85,6 +91,13 @@ async fn accept_all(
             }
         }
     }
+}
+
+/// Whether this socket will never accept a connection again. Other errors pass: a lack of file descriptors or memory, a
+/// client that has left.
+fn is_broken(error: &io::Error) -> bool {
+    let broken = [Errno::INVAL, Errno::BADF, Errno::NOTSOCK];
+    Errno::from_io_error(error).is_some_and(|errno| broken.contains(&errno))
 }
 
 /// Accepts a connection, once fewer than the maximum are open.

@@ -8,6 +8,7 @@ mod connection;
 pub mod listen;
 mod protocol;
 mod read_body;
+mod recheck;
 mod service;
 mod stream;
 

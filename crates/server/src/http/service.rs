@@ -12,7 +12,7 @@ use kennel_types::Verb;
 use super::access_log::AccessLog;
 use super::activity::Exchange;
 use super::body::Body;
-use super::{check_head, read_body};
+use super::{check_head, read_body, recheck};
 use crate::api::Api;
 use crate::fairness::Seat;
 use crate::limits::{self, Timeouts};
@@ -21,7 +21,7 @@ use crate::request::{AuthorizedRequest, Caller};
 use crate::response::{self, Reply};
 use crate::router;
 use crate::status::ApiError;
-use crate::upgrade::Upgrade;
+use crate::upgrade::{Invalidation, Upgrade};
 
 /// Serves a request of a client in this process.
 pub async fn answer<B>(
@@ -61,13 +61,18 @@ where
         event.set_user(&user);
         router::authorize(api, parts, user, &mut event)
     });
+    let mut invalidation = None;
     if let Ok(request) = &authorized
         && (request.verb == Verb::Watch || request.route.connect().is_some())
     {
         log.set_long_lived();
+        invalidation = recheck::invalidation(api, request, &caller, timeouts.recheck);
     }
     let outcome = match authorized {
-        Ok(request) => serve(api, request, body, upgrade, &caller, timeouts).await,
+        Ok(request) => {
+            let long_lived = (upgrade, invalidation);
+            serve(api, request, body, long_lived, &caller, timeouts).await
+        }
         Err(error) => Err(error),
     };
     let (mut response, seat) =
@@ -78,12 +83,12 @@ where
 }
 
 /// Waits for a seat, reads the body and serves an authorised request. The seat goes with the answer, until
-/// the client has read it.
+/// the client has read it. The invalidation ends what is long-lived.
 async fn serve<B>(
     api: &Arc<Api>,
     request: AuthorizedRequest,
     body: B,
-    mut upgrade: Option<Box<Upgrade>>,
+    (mut upgrade, mut invalidation): (Option<Box<Upgrade>>, Option<Invalidation>),
     caller: &Caller,
     timeouts: Timeouts,
 ) -> Result<(Response<response::Body>, Option<Seat>), ApiError>
@@ -102,7 +107,7 @@ where
         _ => None,
     };
     if let (Some(upgrade), true) = (&mut upgrade, connect.is_some_and(Connect::is_stream)) {
-        upgrade.hold(long_lived.take());
+        upgrade.hold(long_lived.take(), invalidation.take());
     }
     let body = read_body::read(body, expects_continue, timeouts.body).await?;
     let served = AssertUnwindSafe(router::serve(api, request, body, upgrade)).catch_unwind();
@@ -112,5 +117,6 @@ where
     if let (Some(long_lived), response::Body::Stream(_)) = (long_lived, response.body()) {
         seat = Some(long_lived);
     }
+    let response = response.map(|body| recheck::limit(body, invalidation));
     Ok((response, seat))
 }

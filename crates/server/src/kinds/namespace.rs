@@ -54,13 +54,13 @@ impl Strategy for Namespace {
         for name in texts(object, "spec.finalizers") {
             check_finalizer(&mut errors, name, &path);
         }
-        rollout_policy::validate(&mut errors, object, None);
+        rollout_policy::validate_namespace(&mut errors, object, None);
         errors
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
-        rollout_policy::validate(&mut errors, new, Some(old));
+        rollout_policy::validate_namespace(&mut errors, new, Some(old));
         errors
     }
 
@@ -70,7 +70,7 @@ impl Strategy for Namespace {
 
     fn validate_subresource_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
-        rollout_policy::validate(&mut errors, new, Some(old));
+        rollout_policy::validate_namespace(&mut errors, new, Some(old));
         let path = Path::new("spec.finalizers");
         for (i, name) in texts(new, "spec.finalizers").enumerate() {
             check_finalizer(&mut errors, name, &path.index(i));
@@ -88,7 +88,7 @@ impl Strategy for Namespace {
 
     fn validate_status_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
-        rollout_policy::validate(&mut errors, new, Some(old));
+        rollout_policy::validate_namespace(&mut errors, new, Some(old));
         let (phase, words) = if has(new, "metadata.deletionTimestamp") {
             (
                 "Terminating",

@@ -1,10 +1,12 @@
 //! Validates rollout policies: annotations of DaemonSets and Namespaces below `rollout.kennel.dev/`
-//! (`docs/spec/rollouts.md`, R1.2). Commands are never refused: the controller ignores one that it cannot carry out.
+//! (`docs/spec/rollouts.md`, R1.2). Commands on DaemonSets are never refused: the controller ignores one that it cannot
+//! carry out. On Namespaces they are, for there they would concern every DaemonSet.
 
 use std::collections::BTreeMap;
 
 use kennel_core::daemonset::required;
-use kennel_core::rollout::{PREFIX, policy};
+use kennel_core::rollout::PREFIX;
+use kennel_core::rollout::policy::{self, PolicyError};
 use serde_json::Value;
 
 use super::meta;
@@ -16,6 +18,20 @@ const ANNOTATIONS: &str = "metadata.annotations";
 /// Adds an error for each unknown key and each unreadable value. On an update, an annotation that `old` has with the
 /// same value is left alone, so that an invalid object can still be changed, deleted, and have its status written.
 pub(super) fn validate(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+    validate_by(policy::errors, errors, object, old);
+}
+
+/// The same for a Namespace, where commands are errors, too.
+pub(super) fn validate_namespace(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+    validate_by(policy::namespace_errors, errors, object, old);
+}
+
+fn validate_by(
+    rules: fn(&BTreeMap<String, String>) -> Vec<PolicyError>,
+    errors: &mut Errors,
+    object: &Value,
+    old: Option<&Value>,
+) {
     let ours = text_entries(object, ANNOTATIONS).filter(|(key, _)| key.starts_with(PREFIX));
     let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
     let annotations: BTreeMap<String, String> = ours.map(own).collect();
@@ -23,7 +39,7 @@ pub(super) fn validate(errors: &mut Errors, object: &Value, old: Option<&Value>)
         return;
     }
     let path = Path::new("metadata").child("annotations");
-    for error in policy::errors(&annotations) {
+    for error in rules(&annotations) {
         let key = format!("{PREFIX}{}", error.key);
         let before = old.and_then(|old| meta::entry(old, ANNOTATIONS, &key));
         if before != Some(error.value.as_str()) {
@@ -114,6 +130,27 @@ mod tests {
                  count such as 0 or 5",
             ],
         );
+    }
+
+    #[test]
+    fn r6_commands_are_refused_on_namespaces() {
+        let refused = |new: &Value, old: Option<&Value>, expected: &[&str]| {
+            let mut errors = Errors::new();
+            let old = old.map(object);
+            validate_namespace(&mut errors, &object(new), old.as_ref());
+            check(&errors, expected);
+        };
+        let pause = json!({"rollout.kennel.dev/pause": "night"});
+        refused(
+            &pause,
+            None,
+            &[
+                "metadata.annotations[rollout.kennel.dev/pause]: Invalid value: \"night\": a command belongs \
+                 on the DaemonSet, not on its Namespace",
+            ],
+        );
+        refused(&pause, Some(&pause), &[]);
+        refused(&json!({"rollout.kennel.dev/stages": "1, 100%"}), None, &[]);
     }
 
     #[test]

@@ -5,10 +5,13 @@
 
 mod addresses;
 pub mod allocate;
+mod cidr;
 mod transition;
 mod validate;
 
 use serde_json::{Value, json};
+
+pub use cidr::{Cidr, CidrError};
 
 use super::Strategy;
 use crate::field::Errors;

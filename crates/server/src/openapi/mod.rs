@@ -4,14 +4,15 @@
 //! kubectl 1.20 reads [`mod@v2_protobuf`]; newer ones read [`v3_index`] and one [`v3_document`] per
 //! group-version. Documents are generated when a client first asks, and kept compressed.
 //!
-//! PATCH operations deliberately do not declare their bodies: kubectl would otherwise take merge keys from the
-//! schema instead of its built-in ones.
+//! PATCH operations declare that they take strategic merge patches, so kubectl computes patches with the merge keys of
+//! the schema instead of its built-in ones: the schema must be complete.
 
 mod descriptions;
 mod operations;
 mod packed;
 mod parameters;
 mod protobuf;
+mod query_parameters;
 mod schemas;
 mod v2;
 mod v2_protobuf;
@@ -20,7 +21,7 @@ mod v3;
 pub use packed::Packed;
 pub use v2::v2_json;
 pub use v2_protobuf::v2_protobuf;
-pub use v3::{v3_document, v3_index};
+pub use v3::{v3_document, v3_index, v3_url};
 
 /// The content type of `/openapi/v2`: a dot in place of the at sign in what kubectl accepts, or Go's clients fail
 /// to parse the header.

@@ -61,7 +61,7 @@ impl Action {
             Self::Put => ["put", "put", "replace"],
             Self::Patch => ["patch", "patch", "patch"],
             Self::Delete => ["delete", "delete", "delete"],
-            Self::DeleteCollection => ["delete", "deletecollection", "deleteCollection"],
+            Self::DeleteCollection => ["delete", "deletecollection", "delete"],
             Self::Connect(method) => [method, "connect", "connect"],
         }
     }
@@ -83,6 +83,8 @@ pub(super) struct Operation {
     pub(super) action: Action,
     pub(super) kind: GroupVersionKind,
     pub(super) id: String,
+    /// In upstream's words: `replace status of the specified Pod`.
+    pub(super) description: String,
 }
 
 /// A path with its operations.
@@ -175,6 +177,7 @@ impl ResourcePaths<'_> {
                     action: List,
                     kind,
                     id: format!("list{}{}ForAllNamespaces", self.prefix(), kind.kind),
+                    description: self.description(List, ""),
                 }],
             });
         }
@@ -197,6 +200,7 @@ impl ResourcePaths<'_> {
                 action: *action,
                 kind,
                 id: self.id(*action, sub),
+                description: self.description(*action, sub),
             })
             .collect();
         Path { path, operations }
@@ -217,6 +221,7 @@ impl ResourcePaths<'_> {
                 action: Action::Connect(method),
                 kind,
                 id: format!("{}{with}", self.id(Action::Connect(method), sub.name)),
+                description: self.description(Action::Connect(method), sub.name),
             });
             each.collect()
         };
@@ -257,6 +262,7 @@ impl ResourcePaths<'_> {
         let (prefix, kind) = (self.prefix(), self.entry.kind);
         let method = match action {
             Action::Connect(method) => capitalised(method),
+            Action::DeleteCollection => "Collection".to_owned(),
             _ => String::new(),
         };
         format!(
@@ -264,6 +270,33 @@ impl ResourcePaths<'_> {
             action.words()[2],
             capitalised(sub)
         )
+    }
+
+    fn description(&self, action: Action, sub: &str) -> String {
+        let kind = self.entry.kind;
+        let of = if sub.is_empty() {
+            String::new()
+        } else {
+            format!("{sub} of ")
+        };
+        let article = match kind.chars().next() {
+            _ if kind.ends_with('s') && !kind.ends_with("ss") => "",
+            Some('A' | 'E' | 'I' | 'O' | 'U') => "an ",
+            _ => "a ",
+        };
+        match action {
+            Action::List => format!("list or watch objects of kind {kind}"),
+            Action::Get | Action::Log => format!("read {of}the specified {kind}"),
+            Action::Post => format!("create {of}{article}{kind}"),
+            Action::Put => format!("replace {of}the specified {kind}"),
+            Action::Patch => format!("partially update {of}the specified {kind}"),
+            Action::Delete => format!("delete {article}{kind}"),
+            Action::DeleteCollection => format!("delete collection of {kind}"),
+            Action::Connect(method) => {
+                let method = method.to_uppercase();
+                format!("connect {method} requests to {of}{kind}")
+            }
+        }
     }
 
     fn prefix(&self) -> String {
@@ -320,7 +353,7 @@ mod tests {
                 ("post", "createAppsV1NamespacedDaemonSet"),
                 (
                     "deletecollection",
-                    "deleteCollectionAppsV1NamespacedDaemonSet",
+                    "deleteAppsV1CollectionNamespacedDaemonSet",
                 ),
             ],
         );
@@ -381,6 +414,30 @@ mod tests {
                 ("put", "replaceCoreV1NamespacedPodEphemeralcontainers"),
                 ("patch", "patchCoreV1NamespacedPodEphemeralcontainers"),
             ],
+        );
+    }
+
+    #[test]
+    fn operations_are_described_in_upstreams_words() {
+        let check = |group, id: &str, expected: &str| {
+            let all = paths(group, "v1");
+            let mut all = all.iter().flat_map(|path| &path.operations);
+            let found = all.find(|operation| operation.id == id).expect(id);
+            assert_eq!(found.description, expected);
+        };
+        check("", "createCoreV1NamespacedEndpoints", "create Endpoints");
+        check("", "deleteCoreV1NamespacedEvent", "delete an Event");
+        let evict = "create eviction of a Pod";
+        check("", "createCoreV1NamespacedPodEviction", evict);
+        let exec = "connect GET requests to exec of Pod";
+        check("", "connectCoreV1GetNamespacedPodExec", exec);
+        let status = "partially update status of the specified DaemonSet";
+        check("apps", "patchAppsV1NamespacedDaemonSetStatus", status);
+        let class = "delete a PriorityClass";
+        check(
+            "scheduling.k8s.io",
+            "deleteSchedulingV1PriorityClass",
+            class,
         );
     }
 

@@ -4,78 +4,16 @@ use serde_json::{Map, Value, json};
 
 use super::Dialect;
 use super::operations::{Action, Operation, Path};
-use super::schemas::{STATUS, definition_name, list_name};
+use super::query_parameters::{Parameter, path_parameter, query_parameters};
+use super::schemas::{DELETE_OPTIONS, PATCH, STATUS, definition_name, list_name};
 
-/// A query parameter: its name and its type.
-type Parameter = (&'static str, &'static str);
-
-const DRY_RUN: Parameter = ("dryRun", "string");
-const WRITE: &[Parameter] = &[
-    DRY_RUN,
-    ("fieldManager", "string"),
-    ("fieldValidation", "string"),
-    ("pretty", "string"),
+/// The content types of patches that the server takes.
+const PATCHES: [&str; 4] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
 ];
-const DELETE: &[Parameter] = &[
-    DRY_RUN,
-    ("gracePeriodSeconds", "integer"),
-    ("orphanDependents", "boolean"),
-    ("pretty", "string"),
-    ("propagationPolicy", "string"),
-];
-const SELECT: &[Parameter] = &[
-    ("continue", "string"),
-    ("fieldSelector", "string"),
-    ("labelSelector", "string"),
-    ("limit", "integer"),
-    ("resourceVersion", "string"),
-    ("resourceVersionMatch", "string"),
-    ("sendInitialEvents", "boolean"),
-    ("timeoutSeconds", "integer"),
-];
-const WATCH: &[Parameter] = &[
-    ("allowWatchBookmarks", "boolean"),
-    ("pretty", "string"),
-    ("watch", "boolean"),
-];
-
-const LOG: &[Parameter] = &[
-    ("container", "string"),
-    ("follow", "boolean"),
-    ("limitBytes", "integer"),
-    ("previous", "boolean"),
-    ("sinceSeconds", "integer"),
-    ("sinceTime", "string"),
-    ("stream", "string"),
-    ("tailLines", "integer"),
-    ("timestamps", "boolean"),
-];
-const STREAMS: &[Parameter] = &[
-    ("container", "string"),
-    ("stderr", "boolean"),
-    ("stdin", "boolean"),
-    ("stdout", "boolean"),
-    ("tty", "boolean"),
-];
-
-fn query_parameters(operation: &Operation) -> impl Iterator<Item = Parameter> {
-    let (first, second): (&[Parameter], &[Parameter]) = match operation.action {
-        Action::Log => (LOG, &[]),
-        Action::Connect(_) => match operation.kind.kind {
-            "PodExecOptions" => (&[("command", "string")], STREAMS),
-            "PodAttachOptions" => (STREAMS, &[]),
-            "PodPortForwardOptions" => (&[("ports", "integer")], &[]),
-            _ => (&[], &[]),
-        },
-        Action::Get => (&[("pretty", "string")], &[]),
-        Action::List => (SELECT, WATCH),
-        Action::Post | Action::Put => (WRITE, &[]),
-        Action::Patch => (WRITE, &[("force", "boolean")]),
-        Action::Delete => (DELETE, &[]),
-        Action::DeleteCollection => (DELETE, SELECT),
-    };
-    first.iter().chain(second).copied()
-}
 
 /// An entry of `paths`.
 pub(super) fn path_item(path: &Path, dialect: Dialect) -> Value {
@@ -88,7 +26,7 @@ pub(super) fn path_item(path: &Path, dialect: Dialect) -> Value {
     }
     let parameters: Vec<Value> = path
         .parameters()
-        .map(|name| parameter("path", (name, "string"), dialect))
+        .map(|name| parameter("path", path_parameter(name), dialect))
         .collect();
     if !parameters.is_empty() {
         item.insert("parameters".to_owned(), json!(parameters));
@@ -101,6 +39,7 @@ fn rendered(operation: &Operation, dialect: Dialect) -> Value {
         .map(|query| parameter("query", query, dialect))
         .collect();
     let mut rendered = json!({
+        "description": operation.description,
         "operationId": operation.id,
         "parameters": parameters,
         "responses": {"200": {"description": "OK"}},
@@ -123,43 +62,69 @@ fn add_contents(rendered: &mut Value, operation: &Operation, dialect: Dialect) {
         Action::Delete | Action::DeleteCollection => definition_name(STATUS),
         Action::Log | Action::Connect(_) => return,
     };
-    let schema = |name: &str| json!({"schema": {"$ref": dialect.reference(name)}});
-    let takes_itself = matches!(operation.action, Action::Post | Action::Put);
+    let reference = json!({"$ref": dialect.reference(&answer)});
     let responses = &mut rendered["responses"];
     match dialect {
-        Dialect::V2 => responses["200"]["schema"] = schema(&answer)["schema"].take(),
-        Dialect::V3 => responses["200"]["content"] = json!({"application/json": schema(&answer)}),
+        Dialect::V2 => responses["200"]["schema"] = reference,
+        Dialect::V3 => {
+            responses["200"]["content"] = json!({"application/json": {"schema": reference}});
+        }
     }
-    if operation.action == Action::Post {
-        responses["201"] = responses["200"].clone();
-        responses["201"]["description"] = json!("Created");
+    // An apply creates what is not there, and a deletion may take its time.
+    let further = match operation.action {
+        Action::Post | Action::Patch => Some(("201", "Created")),
+        Action::Delete => Some(("202", "Accepted")),
+        _ => None,
+    };
+    if let Some((code, description)) = further {
+        responses[code] = responses["200"].clone();
+        responses[code]["description"] = json!(description);
     }
-    if !takes_itself {
-        return;
-    }
-    match dialect {
-        Dialect::V2 => {
-            let mut body = json!({"in": "body", "name": "body", "required": true});
-            body["schema"] = schema(&name)["schema"].take();
-            if let Some(parameters) = rendered["parameters"].as_array_mut() {
-                parameters.push(body);
+    match operation.action {
+        Action::Post | Action::Put => add_body(rendered, &name, &["application/json"], dialect),
+        Action::Patch => add_body(rendered, PATCH, &PATCHES, dialect),
+        Action::Delete | Action::DeleteCollection => {
+            let options = definition_name(DELETE_OPTIONS);
+            add_body(rendered, &options, &["application/json"], dialect);
+            let optional = json!(false);
+            match dialect {
+                Dialect::V2 => rendered["parameters"][0]["required"] = optional,
+                Dialect::V3 => rendered["requestBody"]["required"] = optional,
             }
         }
+        _ => {}
+    }
+}
+
+/// A body of some definition that must be there, in each of some content types.
+fn add_body(rendered: &mut Value, name: &str, content_types: &[&str], dialect: Dialect) {
+    let reference = json!({"$ref": dialect.reference(name)});
+    match dialect {
+        Dialect::V2 => {
+            let body = json!({"in": "body", "name": "body", "required": true, "schema": reference});
+            if let Some(parameters) = rendered["parameters"].as_array_mut() {
+                parameters.insert(0, body);
+            }
+            rendered["consumes"] = json!(content_types);
+        }
         Dialect::V3 => {
-            let content = json!({"application/json": schema(&name)});
+            let content: Map<String, Value> = content_types
+                .iter()
+                .map(|content_type| ((*content_type).to_owned(), json!({"schema": reference})))
+                .collect();
             rendered["requestBody"] = json!({"content": content, "required": true});
         }
     }
 }
 
-fn parameter(place: &str, (name, kind): Parameter, dialect: Dialect) -> Value {
-    let mut parameter = json!({"in": place, "name": name});
+fn parameter(place: &str, about: Parameter, dialect: Dialect) -> Value {
+    let mut parameter = json!({"description": about.description, "in": place, "name": about.name});
     if place == "path" {
         parameter["required"] = json!(true);
     }
     match dialect {
-        Dialect::V2 => parameter["type"] = json!(kind),
-        Dialect::V3 => parameter["schema"] = json!({"type": kind}),
+        Dialect::V2 => parameter["type"] = json!(about.kind),
+        Dialect::V3 => parameter["schema"] = json!({"type": about.kind}),
     }
     parameter
 }
@@ -169,40 +134,61 @@ mod tests {
     use super::super::operations::paths;
     use super::*;
 
-    #[test]
-    fn a_patch_names_its_parameters_and_not_its_body() {
+    fn item(dialect: Dialect) -> Value {
         let paths = paths("apps", "v1");
-        let path = paths
-            .iter()
-            .find(|p| p.path == "/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}")
-            .expect("served");
-        let item = path_item(path, Dialect::V3);
+        let path = "/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}";
+        let path = paths.iter().find(|p| p.path == path).expect("served");
+        path_item(path, dialect)
+    }
+
+    #[test]
+    fn a_patch_names_its_parameters_and_the_types_of_its_body() {
+        let item = item(Dialect::V3);
         let patch = &item["patch"];
-        assert_eq!(patch.get("requestBody"), None);
+        let content = patch["requestBody"]["content"]
+            .as_object()
+            .expect("content");
+        assert!(content.keys().eq(PATCHES), "{content:?}");
         assert_eq!(
             patch["x-kubernetes-group-version-kind"],
             json!({"group": "apps", "version": "v1", "kind": "DaemonSet"})
         );
         assert_eq!(patch["x-kubernetes-action"], "patch");
+        assert_eq!(patch["responses"]["201"]["description"], "Created");
         let parameters = patch["parameters"].as_array().expect("parameters");
         for name in ["dryRun", "fieldValidation", "fieldManager", "force"] {
             let found = parameters.iter().find(|p| p["name"] == name).expect(name);
             assert_eq!(found["in"], "query");
+            assert!(found["description"].is_string(), "{name}");
         }
         assert_eq!(item["parameters"][1]["name"], "namespace");
         assert_eq!(item["put"]["requestBody"]["required"], true);
+        let old = self::item(Dialect::V2);
+        assert_eq!(old["patch"]["consumes"], json!(PATCHES));
+    }
+
+    #[test]
+    fn a_deletion_may_have_options_as_its_body() {
+        let (new, old) = (item(Dialect::V3), item(Dialect::V2));
+        let body = &new["delete"]["requestBody"];
+        let options = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+        let schema = &body["content"]["application/json"]["schema"];
+        assert_eq!(schema["$ref"], options);
+        assert_eq!(body["required"], false);
+        let body = &old["delete"]["parameters"][0];
+        assert_eq!(
+            (&body["in"], &body["required"]),
+            (&json!("body"), &json!(false))
+        );
+        assert_eq!(new["delete"]["responses"]["202"]["description"], "Accepted");
     }
 
     #[test]
     fn older_documents_put_the_type_beside_the_name() {
-        let old = parameter("query", DRY_RUN, Dialect::V2);
-        assert_eq!(
-            old,
-            json!({"in": "query", "name": "dryRun", "type": "string"})
-        );
-        let new = parameter("path", ("name", "string"), Dialect::V3);
-        let expected =
-            json!({"in": "path", "name": "name", "required": true, "schema": {"type": "string"}});
-        assert_eq!(new, expected);
+        let name = path_parameter("name");
+        let of = |dialect| parameter("path", name, dialect);
+        assert_eq!(of(Dialect::V2)["type"], "string");
+        assert_eq!(of(Dialect::V3)["schema"], json!({"type": "string"}));
+        assert_eq!(of(Dialect::V3)["required"], true);
     }
 }

@@ -15,6 +15,10 @@ const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
 const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
+const FIELDS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
+const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+/// The definition of the body of a patch, of which only the content type says what it is.
+pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
 /// Upstream's name of a type of the table: `apps.v1.DaemonSet` is `io.k8s.api.apps.v1.DaemonSet`.
 pub(super) fn definition_name(schema: &str) -> String {
@@ -65,9 +69,11 @@ pub(super) fn definitions(
     found
 }
 
-/// What operations answer with besides their kinds: the metadata of lists, and the outcome of deletions.
-const ANSWERS: [&str; 2] = ["meta.v1.ListMeta", STATUS];
+/// What operations take and answer with besides their kinds: the metadata of lists, the outcome of deletions, and their
+/// options.
+const ANSWERS: [&str; 3] = ["meta.v1.ListMeta", STATUS, DELETE_OPTIONS];
 pub(super) const STATUS: &str = "meta.v1.Status";
+pub(super) const DELETE_OPTIONS: &str = "meta.v1.DeleteOptions";
 
 /// The definitions of the lists that operations answer with.
 fn lists(paths: &[Path], dialect: Dialect, descriptions: &Descriptions) -> BTreeMap<String, Value> {
@@ -103,6 +109,7 @@ fn list_of(
     );
     let mut metadata = reference(&format!("{META}.ListMeta"), dialect);
     describe(&mut metadata, Some("The list's own metadata.".to_owned()));
+    let metadata = without_siblings(metadata, dialect);
     let text = || json!({"type": "string"});
     let (mut api_version, mut of_kind) = (text(), text());
     describe(&mut api_version, descriptions.field(item, "apiVersion"));
@@ -125,8 +132,13 @@ fn describe(schema: &mut Value, text: Option<String>) {
     }
 }
 
-/// Scalars with names of their own, which `kubectl explain` shows.
-fn leaves(dialect: Dialect) -> [(&'static str, Value); 4] {
+/// Types without fields that have names of their own, which `kubectl explain` shows.
+fn leaves(dialect: Dialect) -> [(&'static str, Value); 7] {
+    let object = || json!({"type": "object"});
+    let patch = json!({
+        "description": "The body of a PATCH request. Its content type says which kind of patch it is.",
+        "type": "object",
+    });
     let time = json!({"type": "string", "format": "date-time"});
     let (quantity, int_or_string) = match dialect {
         Dialect::V2 => (
@@ -143,6 +155,9 @@ fn leaves(dialect: Dialect) -> [(&'static str, Value); 4] {
         (INT_OR_STRING, int_or_string),
         (TIME, time.clone()),
         (MICRO_TIME, time),
+        (FIELDS, object()),
+        (RAW, object()),
+        (PATCH, patch),
     ]
 }
 
@@ -161,7 +176,7 @@ fn definition(
         .map(|field| {
             let mut property = property(field, dialect);
             describe(&mut property, descriptions.field(&name, field.name));
-            (field.name.to_owned(), property)
+            (field.name.to_owned(), without_siblings(property, dialect))
         })
         .collect();
     if !properties.is_empty() {
@@ -182,17 +197,38 @@ fn definition(
 }
 
 fn property(field: &Field, dialect: Dialect) -> Value {
-    let mut one = value(field.kind, dialect);
+    let mut one = value(field, dialect);
     if !field.values.is_empty() {
         one["enum"] = json!(field.values);
     }
+    if dialect == Dialect::V3
+        && let Some(zero) = zero(field)
+    {
+        one["default"] = zero;
+    }
     let mut property = match field.shape {
         Shape::One => one,
-        Shape::List => json!({"type": "array", "items": one}),
-        Shape::Map => json!({"type": "object", "additionalProperties": one}),
+        Shape::List => json!({"type": "array", "items": without_siblings(one, dialect)}),
+        Shape::Map => {
+            json!({"type": "object", "additionalProperties": without_siblings(one, dialect)})
+        }
     };
     extend(&mut property, field);
     property
+}
+
+/// What a Go program reads where a value is absent that its type cannot leave out. Only new documents have it.
+fn zero(field: &Field) -> Option<Value> {
+    let is_member = field.shape != Shape::One;
+    let is_written = (field.is_required || field.keeps_empty) && !field.is_pointer;
+    match field.kind {
+        Kind::Object(_) => (is_member || field.is_by_value).then(|| json!({})),
+        _ if !is_member && !is_written => None,
+        Kind::String => Some(json!("")),
+        Kind::Bool => Some(json!(false)),
+        Kind::Int32 | Kind::Int64 => Some(json!(0)),
+        _ => None,
+    }
 }
 
 /// The documented default and how patches treat the field.
@@ -235,15 +271,16 @@ fn patch_strategy(field: &Field) -> Option<&'static str> {
     }
 }
 
-fn value(kind: Kind, dialect: Dialect) -> Value {
-    match kind {
+fn value(field: &Field, dialect: Dialect) -> Value {
+    match field.kind {
         Kind::String => json!({"type": "string"}),
         Kind::Bool => json!({"type": "boolean"}),
         Kind::Int32 => json!({"type": "integer", "format": "int32"}),
         Kind::Int64 => json!({"type": "integer", "format": "int64"}),
         Kind::Bytes => json!({"type": "string", "format": "byte"}),
         Kind::Strings => json!({"type": "array", "items": {"type": "string"}}),
-        Kind::Raw => json!({"type": "object"}),
+        Kind::Raw if field.name == "fieldsV1" => reference(FIELDS, dialect),
+        Kind::Raw => reference(RAW, dialect),
         Kind::Quantity => reference(QUANTITY, dialect),
         Kind::IntOrString => reference(INT_OR_STRING, dialect),
         Kind::Time => reference(TIME, dialect),
@@ -252,13 +289,22 @@ fn value(kind: Kind, dialect: Dialect) -> Value {
     }
 }
 
-/// A reference; in 3.0 wrapped in `allOf`, since `$ref` may have no siblings.
 fn reference(name: &str, dialect: Dialect) -> Value {
-    let reference = json!({"$ref": dialect.reference(name)});
-    match dialect {
-        Dialect::V2 => reference,
-        Dialect::V3 => json!({"allOf": [reference]}),
+    json!({"$ref": dialect.reference(name)})
+}
+
+/// In 3.0 `$ref` may have no siblings: a reference that has some is wrapped in `allOf`.
+fn without_siblings(mut schema: Value, dialect: Dialect) -> Value {
+    let Some(members) = schema.as_object_mut() else {
+        return schema;
+    };
+    if dialect == Dialect::V3
+        && members.len() > 1
+        && let Some(reference) = members.remove("$ref")
+    {
+        members.insert("allOf".to_owned(), json!([{"$ref": reference}]));
     }
+    schema
 }
 
 impl GroupVersionKind {

@@ -86,8 +86,12 @@ fn operation(operation: &Value) -> Message {
         let response = message;
         named(code, &Message::default().message(1, &response))
     });
-    Message::default()
-        .text(5, text(operation, "operationId"))
+    let consumes = texts(operation, "consumes");
+    let message = Message::default()
+        .text(3, text(operation, "description"))
+        .text(5, text(operation, "operationId"));
+    consumes
+        .fold(message, |message, one| message.text(7, one))
         .messages(8, list(operation, "parameters").iter().map(parameter))
         .message(9, &Message::default().messages(1, responses))
         .messages(13, extensions(operation))
@@ -118,6 +122,7 @@ fn plain_parameter(parameter: &Value) -> Message {
     let inner = Message::default()
         .flag(1, required)
         .text(2, text(parameter, "in"))
+        .text(3, text(parameter, "description"))
         .text(4, text(parameter, "name"))
         .text(kind_field, text(parameter, "type"));
     Message::default().message(place_field, &inner)

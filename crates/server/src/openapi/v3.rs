@@ -46,14 +46,18 @@ pub fn v3_index() -> &'static Document {
             .iter()
             .map(|((group, version), document)| {
                 let hash = document.etag.trim_matches('"');
-                let root = root(group, version);
-                let url = format!("/openapi/v3/{root}?hash={hash}");
-                (root, json!({"serverRelativeURL": url}))
+                let url = v3_url(group, version, hash);
+                (root(group, version), json!({"serverRelativeURL": url}))
             })
             .collect();
         Document::new(&json!({"paths": paths}))
     });
     &INDEX
+}
+
+/// The URL of the document with some hash.
+pub fn v3_url(group: &str, version: &str, hash: &str) -> String {
+    format!("/openapi/v3/{}?hash={hash}", root(group, version))
 }
 
 /// `GET /openapi/v3/api/v1` (empty group) and `GET /openapi/v3/apis/<group>/<version>`.

@@ -1,27 +1,47 @@
-//! Wall time for certificates. Tests give a clock that they can move.
+//! Wall time for certificates, and how often it is compared with their ends. Tests give a clock that they can move.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kennel_types::Timestamp;
 
+/// How often a server looks for certificates that expire soon.
+const INTERVAL: Duration = Duration::from_mins(10);
+
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+pub struct Clock {
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    interval: Duration,
+}
 
 impl Clock {
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self(Arc::new(now))
+        Self {
+            now: Arc::new(now),
+            interval: INTERVAL,
+        }
+    }
+
+    /// With another interval between two checks.
+    #[must_use]
+    pub fn checked_every(self, interval: Duration) -> Self {
+        Self { interval, ..self }
+    }
+
+    pub(crate) fn interval(&self) -> Duration {
+        self.interval
     }
 
     pub fn now(&self) -> Timestamp {
-        (self.0)()
+        (self.now)()
     }
 }
 
 /// The machine's clock.
 impl Default for Clock {
     fn default() -> Self {
-        Self::new(|| Timestamp::from_millis(jiff::Timestamp::now().as_millisecond()))
+        Self::new(crate::clock::now)
     }
 }
 

@@ -28,6 +28,9 @@ pub const ADMIN: &str = "kennel-admin";
 /// The common name of the client certificate for the kubelet API, as upstream.
 pub const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 
+/// The names of the authority that signs, and of the last one before it; those of others have a number.
+pub const AUTHORITY: &str = "ca";
+pub const PREVIOUS_AUTHORITY: &str = "ca-previous";
 /// The file names of the certificates, which users name them by.
 pub const SERVER_FILE: &str = "server";
 pub const ADMIN_FILE: &str = "admin";
@@ -111,11 +114,11 @@ impl Pki {
 
     /// The certificates with their names.
     pub fn certificates(&self) -> Vec<(String, &str)> {
-        let mut all = vec![("ca".to_owned(), self.authority.cert_pem.as_str())];
+        let mut all = vec![(AUTHORITY.to_owned(), self.authority.cert_pem.as_str())];
         for (number, pem) in self.authority.previous.iter().enumerate() {
             let name = match number {
-                0 => "ca-previous".to_owned(),
-                number => format!("ca-previous-{}", number + 1),
+                0 => PREVIOUS_AUTHORITY.to_owned(),
+                number => format!("{PREVIOUS_AUTHORITY}-{}", number + 1),
             };
             all.push((name, pem));
         }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Projection;
-use crate::admit::service::Cidr;
+use crate::kinds::service::Cidr;
 use crate::registry::{self, Resource};
 use crate::tree::{text, texts};
 

@@ -8,14 +8,13 @@ mod addresses;
 
 use std::sync::Arc;
 
-use kennel_store::{Event, Page, Record};
+use kennel_store::{Event, Page, Record, Store};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use addresses::{IpAddresses, ServiceCidrs};
 
-use crate::admit::service::Cidr;
-use crate::api::Api;
+use crate::kinds::service::Cidr;
 use crate::object::{self, Document, Head, Stored};
 use crate::registry::Resource;
 use crate::status::{ApiError, Result};
@@ -43,9 +42,9 @@ pub(crate) struct Projector {
 
 impl Projector {
     /// `None` for a row whose objects are stored.
-    pub(crate) fn of(api: &Api, row: &'static Resource) -> Option<Self> {
+    pub(crate) fn of(row: &'static Resource, cidr: &Cidr) -> Option<Self> {
         let rule = row.projection?;
-        let cidr = api.settings.service_cidr.clone();
+        let cidr = cidr.clone();
         Some(Self { row, rule, cidr })
     }
 
@@ -59,8 +58,8 @@ impl Projector {
     }
 
     /// The object of this name.
-    pub(crate) fn find(&self, api: &Api, name: &str) -> Result<Stored> {
-        let sources = api.all(self.source());
+    pub(crate) fn find(&self, store: &dyn Store<Head>, name: &str) -> Result<Stored> {
+        let sources = store.range(&self.prefix(), None, None).records;
         let mut objects = sources.iter().filter_map(|source| self.object(source));
         let found = objects.find(|object| &*object.head.name == name);
         found.ok_or_else(|| ApiError::not_found(self.row, name))

@@ -7,6 +7,7 @@
 mod rows;
 mod unserved;
 
+use kennel_core::quota::Measurement;
 use kennel_types::Verb;
 use serde_json::Value;
 
@@ -144,6 +145,9 @@ pub struct Resource {
     pub unconditional_update: bool,
     /// Whether DELETE answers with the object instead of a Status.
     pub delete_returns_object: bool,
+    /// Whether agents and controllers create its objects again by themselves and nothing depends on their identity, so that
+    /// a damaged one may be replaced.
+    pub recreated: bool,
     /// A member that is stored byte for byte as the client sent it, since controllers compare its bytes.
     pub raw_field: Option<&'static str>,
     /// Set when the row is another version of objects that an earlier row stores.
@@ -154,6 +158,8 @@ pub struct Resource {
     pub strategy: &'static dyn Strategy,
     /// The rules that need other objects, the user or the cluster's settings.
     pub(crate) admission: &'static dyn Admission,
+    /// How its objects count for resource quotas.
+    pub measurement: Measurement,
     /// What the kubelet of a node may write.
     pub(crate) node_restriction: &'static dyn NodeRestriction,
     /// The table that `kubectl get` shows.
@@ -413,6 +419,15 @@ mod tests {
             let first = RESOURCES.iter().find(|r| r.storage() == row.storage());
             let is_first = first.is_some_and(|first| std::ptr::eq(first, row));
             assert_eq!(is_first, row.conversion.is_none(), "{}", row.qualified());
+        }
+    }
+
+    /// The quota controller, a client of any Kubernetes API, knows the measurement by the name.
+    #[test]
+    fn rows_count_for_quotas_as_the_controller_has_it() {
+        for row in RESOURCES {
+            let expected = Measurement::of(row.group, row.plural);
+            assert_eq!(row.measurement, expected, "{}", row.qualified());
         }
     }
 

@@ -1,5 +1,6 @@
 //! The rows of the registry. Their order is the order of discovery.
 
+use kennel_core::quota::Measurement;
 use kennel_types::Verb;
 
 use super::{
@@ -64,11 +65,13 @@ const DEFAULTS: Resource = Resource {
     create_on_update: false,
     unconditional_update: true,
     delete_returns_object: false,
+    recreated: false,
     raw_field: None,
     conversion: None,
     projection: None,
     strategy: &kinds::NoRules,
     admission: &admit::NoAdmission,
+    measurement: Measurement::Count,
     node_restriction: &node_restriction::Unrestricted,
     printer: &printers::ROLE,
 };
@@ -205,6 +208,7 @@ pub static RESOURCES: &[Resource] = &[
         delete_returns_object: true,
         strategy: &kinds::pod::Pod,
         admission: &admit::pod::PodAdmission,
+        measurement: Measurement::Pod,
         node_restriction: &node_restriction::PodRule,
         printer: &printers::POD,
         ..DEFAULTS
@@ -215,6 +219,7 @@ pub static RESOURCES: &[Resource] = &[
         short_names: &["cm"],
         schema: "core.v1.ConfigMap",
         strategy: &kinds::configmap::ConfigMap,
+        measurement: Measurement::PlainCount,
         printer: &printers::CONFIG_MAP,
         ..DEFAULTS
     },
@@ -224,6 +229,7 @@ pub static RESOURCES: &[Resource] = &[
         selectable: &["type"],
         schema: "core.v1.Secret",
         strategy: &kinds::secret::Secret,
+        measurement: Measurement::PlainCount,
         printer: &printers::SECRET,
         ..DEFAULTS
     },
@@ -241,12 +247,14 @@ pub static RESOURCES: &[Resource] = &[
         delete_returns_object: true,
         strategy: &kinds::service::Service,
         admission: &admit::service::ServiceAdmission,
+        measurement: Measurement::Service,
         printer: &printers::SERVICE,
         ..DEFAULTS
     },
     Resource {
         plural: "endpoints",
         kind: "Endpoints",
+        recreated: true,
         short_names: &["ep"],
         stored_as: Some("services/endpoints"),
         schema: "core.v1.Endpoints",
@@ -258,6 +266,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         plural: "events",
         kind: "Event",
+        recreated: true,
         short_names: &["ev"],
         selectable: &[
             "involvedObject.kind",
@@ -275,6 +284,7 @@ pub static RESOURCES: &[Resource] = &[
         schema: "core.v1.Event",
         create_on_update: true,
         strategy: &kinds::event::CoreEvent,
+        measurement: Measurement::Ignored,
         node_restriction: &node_restriction::EventRule,
         printer: &printers::CORE_EVENT,
         ..DEFAULTS
@@ -318,6 +328,7 @@ pub static RESOURCES: &[Resource] = &[
         delete_returns_object: true,
         strategy: &kinds::persistentvolumeclaim::PersistentVolumeClaim,
         admission: &admit::limit_range::ClaimAdmission,
+        measurement: Measurement::PersistentVolumeClaim,
         node_restriction: &node_restriction::ClaimRule,
         printer: &printers::PERSISTENT_VOLUME_CLAIM,
         ..DEFAULTS
@@ -330,6 +341,7 @@ pub static RESOURCES: &[Resource] = &[
         schema: "core.v1.ResourceQuota",
         delete_returns_object: true,
         strategy: &kinds::resourcequota::ResourceQuota,
+        measurement: Measurement::PlainCount,
         printer: &printers::RESOURCE_QUOTA,
         ..DEFAULTS
     },
@@ -370,6 +382,7 @@ pub static RESOURCES: &[Resource] = &[
         group: "discovery.k8s.io",
         plural: "endpointslices",
         kind: "EndpointSlice",
+        recreated: true,
         schema: "discovery.v1.EndpointSlice",
         strategy: &kinds::endpointslice::EndpointSlice,
         printer: &printers::ENDPOINT_SLICE,
@@ -379,6 +392,7 @@ pub static RESOURCES: &[Resource] = &[
         group: "coordination.k8s.io",
         plural: "leases",
         kind: "Lease",
+        recreated: true,
         schema: "coordination.v1.Lease",
         create_on_update: true,
         unconditional_update: false,
@@ -391,6 +405,7 @@ pub static RESOURCES: &[Resource] = &[
         group: "events.k8s.io",
         plural: "events",
         kind: "Event",
+        recreated: true,
         short_names: &["ev"],
         selectable: &[
             "regarding.kind",
@@ -407,6 +422,7 @@ pub static RESOURCES: &[Resource] = &[
         schema: "events.v1.Event",
         create_on_update: true,
         strategy: &kinds::event::Event,
+        measurement: Measurement::Ignored,
         node_restriction: &node_restriction::EventRule,
         conversion: Some(Conversion {
             from_stored: kinds::event::from_core,

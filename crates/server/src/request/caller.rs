@@ -1,6 +1,7 @@
 //! The connection of a request: its address, and its client certificate if it has one.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use kennel_types::Timestamp;
 
@@ -33,7 +34,7 @@ pub enum Shown {
     /// A certificate that is not valid: of another CA, expired, or for another purpose.
     BadCertificate,
     /// A certificate that was valid at the handshake.
-    Certificate(Box<ClientCertificate>),
+    Certificate(Arc<ClientCertificate>),
     /// A client in this process, and the user it acts as.
     Inside(Box<User>),
 }

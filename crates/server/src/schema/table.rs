@@ -643,21 +643,21 @@ CORE_V1_ENV_VAR_SOURCE = ty("core.v1.EnvVarSource", &[
 ]);
 
 CORE_V1_EPHEMERAL_CONTAINER = ty("core.v1.EphemeralContainer", &[
-    f("args", 4, Kind::String).list().within(1),
-    f("command", 3, Kind::String).list().within(1),
+    f("args", 4, Kind::String).list().list_type(ListType::Atomic, &[]).within(1),
+    f("command", 3, Kind::String).list().list_type(ListType::Atomic, &[]).within(1),
     f("env", 7, Kind::Object(&CORE_V1_ENV_VAR)).list().list_type(ListType::Map, &["name"]).merged().by("name").within(1),
-    f("envFrom", 19, Kind::Object(&CORE_V1_ENV_FROM_SOURCE)).list().within(1),
+    f("envFrom", 19, Kind::Object(&CORE_V1_ENV_FROM_SOURCE)).list().list_type(ListType::Atomic, &[]).within(1),
     f("image", 2, Kind::String).within(1),
     f("imagePullPolicy", 14, Kind::String).one_of(&["Always", "IfNotPresent", "Never"]).go("v1.PullPolicy").within(1),
     f("lifecycle", 12, Kind::Object(&CORE_V1_LIFECYCLE)).within(1),
     f("livenessProbe", 10, Kind::Object(&CORE_V1_PROBE)).within(1),
-    f("name", 1, Kind::String).within(1),
+    f("name", 1, Kind::String).required().within(1),
     f("ports", 6, Kind::Object(&CORE_V1_CONTAINER_PORT)).list().list_type(ListType::Map, &["containerPort", "protocol"]).merged().by("containerPort").within(1),
     f("readinessProbe", 11, Kind::Object(&CORE_V1_PROBE)).within(1),
-    f("resizePolicy", 23, Kind::Object(&CORE_V1_CONTAINER_RESIZE_POLICY)).list().within(1),
+    f("resizePolicy", 23, Kind::Object(&CORE_V1_CONTAINER_RESIZE_POLICY)).list().list_type(ListType::Atomic, &[]).within(1),
     f("resources", 8, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)).by_value().within(1),
     f("restartPolicy", 24, Kind::String).pointer().go("v1.ContainerRestartPolicy").within(1),
-    f("restartPolicyRules", 25, Kind::Object(&CORE_V1_CONTAINER_RESTART_RULE)).list().within(1),
+    f("restartPolicyRules", 25, Kind::Object(&CORE_V1_CONTAINER_RESTART_RULE)).list().list_type(ListType::Atomic, &[]).within(1),
     f("securityContext", 15, Kind::Object(&CORE_V1_SECURITY_CONTEXT)).within(1),
     f("startupProbe", 22, Kind::Object(&CORE_V1_PROBE)).within(1),
     f("stdin", 16, Kind::Bool).within(1),
@@ -672,21 +672,21 @@ CORE_V1_EPHEMERAL_CONTAINER = ty("core.v1.EphemeralContainer", &[
 ]).inlining(&[f("ephemeralContainerCommon", 1, Kind::Object(&CORE_V1_EPHEMERAL_CONTAINER_COMMON))]);
 
 CORE_V1_EPHEMERAL_CONTAINER_COMMON = ty("core.v1.EphemeralContainerCommon", &[
-    f("args", 4, Kind::String).list(),
-    f("command", 3, Kind::String).list(),
+    f("args", 4, Kind::String).list().list_type(ListType::Atomic, &[]),
+    f("command", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("env", 7, Kind::Object(&CORE_V1_ENV_VAR)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
-    f("envFrom", 19, Kind::Object(&CORE_V1_ENV_FROM_SOURCE)).list(),
+    f("envFrom", 19, Kind::Object(&CORE_V1_ENV_FROM_SOURCE)).list().list_type(ListType::Atomic, &[]),
     f("image", 2, Kind::String),
     f("imagePullPolicy", 14, Kind::String).one_of(&["Always", "IfNotPresent", "Never"]).go("v1.PullPolicy"),
     f("lifecycle", 12, Kind::Object(&CORE_V1_LIFECYCLE)),
     f("livenessProbe", 10, Kind::Object(&CORE_V1_PROBE)),
-    f("name", 1, Kind::String),
+    f("name", 1, Kind::String).required(),
     f("ports", 6, Kind::Object(&CORE_V1_CONTAINER_PORT)).list().list_type(ListType::Map, &["containerPort", "protocol"]).merged().by("containerPort"),
     f("readinessProbe", 11, Kind::Object(&CORE_V1_PROBE)),
-    f("resizePolicy", 23, Kind::Object(&CORE_V1_CONTAINER_RESIZE_POLICY)).list(),
+    f("resizePolicy", 23, Kind::Object(&CORE_V1_CONTAINER_RESIZE_POLICY)).list().list_type(ListType::Atomic, &[]),
     f("resources", 8, Kind::Object(&CORE_V1_RESOURCE_REQUIREMENTS)).by_value(),
     f("restartPolicy", 24, Kind::String).pointer().go("v1.ContainerRestartPolicy"),
-    f("restartPolicyRules", 25, Kind::Object(&CORE_V1_CONTAINER_RESTART_RULE)).list(),
+    f("restartPolicyRules", 25, Kind::Object(&CORE_V1_CONTAINER_RESTART_RULE)).list().list_type(ListType::Atomic, &[]),
     f("securityContext", 15, Kind::Object(&CORE_V1_SECURITY_CONTEXT)),
     f("startupProbe", 22, Kind::Object(&CORE_V1_PROBE)),
     f("stdin", 16, Kind::Bool),
@@ -1145,7 +1145,7 @@ CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC = ty("core.v1.PersistentVolumeClaimSpec", &
 
 CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS = ty("core.v1.PersistentVolumeClaimStatus", &[
     f("accessModes", 2, Kind::String).list().list_type(ListType::Atomic, &[]).one_of(&["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"]).go("v1.PersistentVolumeAccessMode"),
-    f("allocatedResourceStatuses", 7, Kind::String).map().granular(),
+    f("allocatedResourceStatuses", 7, Kind::String).map().granular().one_of(&["ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"]),
     f("allocatedResources", 5, Kind::Quantity).map(),
     f("capacity", 3, Kind::Quantity).map(),
     f("conditions", 4, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
@@ -2191,7 +2191,7 @@ NETWORKING_V1_IPADDRESS = ty("networking.v1.IPAddress", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
-    f("spec", 2, Kind::Object(&NETWORKING_V1_IPADDRESS_SPEC)).by_value(),
+    f("spec", 2, Kind::Object(&NETWORKING_V1_IPADDRESS_SPEC)).required().by_value(),
 ]).kind();
 
 NETWORKING_V1_IPADDRESS_SPEC = ty("networking.v1.IPAddressSpec", &[
@@ -2419,7 +2419,7 @@ SCHEDULING_V1_PRIORITY_CLASS = ty("scheduling.v1.PriorityClass", &[
     f("globalDefault", 3, Kind::Bool),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)).by_value(),
-    f("preemptionPolicy", 5, Kind::String).pointer().go("v1.PreemptionPolicy"),
+    f("preemptionPolicy", 5, Kind::String).pointer().one_of(&["Never", "PreemptLowerPriority"]).go("v1.PreemptionPolicy"),
     f("value", 2, Kind::Int32).keep_empty(),
 ]).kind();
 

@@ -2,6 +2,7 @@
 //! else the phase.
 
 use jiff::Timestamp;
+use kennel_core::pod::resources::is_sidecar;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, text as column, wide};
@@ -175,7 +176,7 @@ fn phase_reason(pod: &Value) -> &str {
 fn sidecars(pod: &Value) -> impl Iterator<Item = &Value> {
     list(pod, "spec.initContainers")
         .iter()
-        .filter(|c| text(c, "restartPolicy") == "Always")
+        .filter(|container| is_sidecar(container))
 }
 
 /// The reason of a terminated container, else its signal, else its exit code.

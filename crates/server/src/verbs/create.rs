@@ -17,8 +17,8 @@ use crate::field::Path;
 use crate::kinds;
 use crate::object::{self, Document, Head, Stored};
 use crate::registry::{self, Part, Resource};
-use crate::request::User;
 use crate::request::path::Place;
+use crate::request::{SERVER, User};
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
 use crate::tree::{self, text};
@@ -87,8 +87,10 @@ pub(super) async fn insert(
         managers,
     } = new;
     let tree = &mut document.tree;
+    let given_uid = text(tree, "metadata.uid").to_owned();
     meta::prepare_create(tree, namespace)?;
     let generated = meta::generate_name(tree);
+    check_damaged(api, author.user, row, namespace, tree, given_uid)?;
     row.strategy.default(tree);
     document.ownership = match managers {
         Some(managers) => Ownership::Listed(managers),
@@ -129,6 +131,27 @@ pub(super) async fn insert(
     // it is still in the processor's cache.
     drop(document);
     store(api, row, entry).await.map(Outcome::Stored)
+}
+
+/// Refuses a new object of the name of a damaged one. One that gives a uid is the repaired object and keeps that uid, so that
+/// what it owns remains its own. The server itself creates the objects of every cluster again.
+fn check_damaged(
+    api: &Api,
+    user: &User,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    tree: &mut Value,
+    given_uid: String,
+) -> Result<()> {
+    let Err(damaged) = api.check_damaged(row, namespace, text(tree, "metadata.name")) else {
+        return Ok(());
+    };
+    if uuid::Uuid::try_parse(&given_uid).is_ok() {
+        tree::set(tree, "metadata.uid", given_uid.into());
+    } else if user.name != SERVER {
+        return Err(damaged);
+    }
+    Ok(())
 }
 
 /// Stores an object with a generated name; generates another one if it is taken.
@@ -219,7 +242,10 @@ async fn store(api: &Api, row: &'static Resource, entry: Entry) -> Result<Stored
         head,
     } = entry;
     match api.store.write(Op::Create { key, value, head }).await {
-        Ok(written) => Ok(written.record),
+        Ok(written) => {
+            api.damaged.repaired(&written.record.key);
+            Ok(written.record)
+        }
         Err(WriteError::Exists(_)) => Err(ApiError::already_exists(row, &name)),
         Err(error) => Err(store_failed(&error)),
     }

@@ -1,6 +1,7 @@
 //! Delete: preconditions, grace periods, finalizers, and the removal of an object.
 
 use futures_util::stream::{self, StreamExt as _};
+use kennel_core::managed_fields::Ownership;
 use kennel_store::Durability;
 use serde_json::{Value, json};
 
@@ -96,21 +97,44 @@ pub(super) async fn delete_object(
     for _ in 0..ATTEMPTS_MAX {
         let stored = at.stored(api)?;
         admit::delete(user, at.row, &stored)?;
-        let old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
-        check_preconditions(&at, options, &old.tree)?;
-        let mut new = old.clone();
+        let mut new = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
+        check_preconditions(&at, options, &new.tree)?;
+        let before = metadata(&new.tree);
         mark(at.row, &mut new.tree, options);
-        let stored_row = registry::stored_row(at.row);
-        // Deletion adds fields to the metadata only.
-        let unchanged: &[&[&str]] = &[&["spec"], &["status"]];
-        let (before, after) = (&old.tree, &new.tree);
-        new.ownership =
-            managed_fields::after_own_change(stored_row, new.ownership, before, after, unchanged)?;
+        new.ownership = owners_after_mark(at.row, &stored, &before, &new)?;
         if let Some(deleted) = commit_deletion(api, at, options, &stored, new).await? {
             return Ok(deleted);
         }
     }
     Err(ApiError::stale(at.row, at.name))
+}
+
+/// The managers of an object that is marked as being deleted; `before` is its metadata before that. Marking adds fields
+/// to the metadata only, so that a copy of the whole object is not needed; it removes at most finalizers.
+fn owners_after_mark(
+    row: &'static Resource,
+    stored: &Stored,
+    before: &Value,
+    new: &Document,
+) -> Result<Ownership> {
+    let stored_row = registry::stored_row(row);
+    let after = metadata(&new.tree);
+    let finalizers = |tree: &Value| tree["metadata"]["finalizers"].as_array().cloned();
+    let kept = finalizers(&after).unwrap_or_default();
+    let removes = finalizers(before).is_some_and(|all| all.iter().any(|one| !kept.contains(one)));
+    let ownership = new.ownership.clone();
+    if removes {
+        let whole = Document::from_stored(row, stored).map_err(ApiError::internal)?;
+        let unchanged: &[&[&str]] = &[&["spec"], &["status"]];
+        let (before, after) = (&whole.tree, &new.tree);
+        return managed_fields::after_own_change(stored_row, ownership, before, after, unchanged);
+    }
+    managed_fields::after_own_change(stored_row, ownership, before, &after, &[])
+}
+
+/// The object without anything but its metadata.
+fn metadata(tree: &Value) -> Value {
+    json!({"metadata": tree["metadata"]})
 }
 
 /// Writes the deletion. `None`: the object was changed meanwhile.

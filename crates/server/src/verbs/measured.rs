@@ -146,7 +146,7 @@ async fn measure(
     };
     let nodes: BTreeSet<String> = records.iter().map(node_of).collect();
     let usage = ask(api, nodes).await;
-    let now = Timestamp::from_millis(jiff::Timestamp::now().as_millisecond());
+    let now = crate::clock::now();
     let items = records.iter().filter_map(|record| {
         let usage = usage.get(&node_of(record))?;
         match row.subject {

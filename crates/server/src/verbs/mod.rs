@@ -53,20 +53,21 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: Verb<'_>) -> R
     check_name(place)?;
     if let Some(subresource) = &place.subresource {
         let served = served(row, subresource, verb)?;
-        return subresource::serve(api, call, place, served, verb).await;
+        return Box::pin(subresource::serve(api, call, place, served, verb)).await;
     }
     if !row.verbs.contains(&verb) || !fits(place, verb) {
         return Err(not_allowed(row, verb));
     }
+    // Boxed, so that a request needs the memory of its own verb and not that of the largest one.
     match verb {
         Verb::Get => read::get(api, call, place).await,
         Verb::List => read::list(api, call, place).await,
         Verb::Watch => watching::watch(api, call, place).await,
-        Verb::Create => create::create(api, call, place).await,
-        Verb::Update => update::update(api, call, place).await,
-        Verb::Patch => patch::patch(api, call, place).await,
-        Verb::Delete => delete::delete(api, call, place).await,
-        _ => delete::delete_collection(api, call, place).await,
+        Verb::Create => Box::pin(create::create(api, call, place)).await,
+        Verb::Update => Box::pin(update::update(api, call, place)).await,
+        Verb::Patch => Box::pin(patch::patch(api, call, place)).await,
+        Verb::Delete => Box::pin(delete::delete(api, call, place)).await,
+        _ => Box::pin(delete::delete_collection(api, call, place)).await,
     }
 }
 

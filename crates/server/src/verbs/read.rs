@@ -31,8 +31,8 @@ pub(super) async fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> 
     if let Some(asked) = call.query.resource_version()? {
         wait_for(api, asked).await?;
     }
-    let stored = match Projector::of(api, at.row) {
-        Some(projector) => projector.find(api, at.name)?,
+    let stored = match api.projector(at.row) {
+        Some(projector) => projector.find(&*api.store, at.name)?,
         None => at.stored(api)?,
     };
     Ok(Reply::json(200, presenter.one(&stored, stored.modified)?))
@@ -115,7 +115,7 @@ impl ListRequest {
 
     fn page(&self, api: &Api, place: &Place, filter: &Filter) -> Result<Page<Head>> {
         let own = object::prefix(place.row, place.namespace.as_deref());
-        let projector = Projector::of(api, place.row);
+        let projector = api.projector(place.row);
         let prefix = projector
             .as_ref()
             .map_or_else(|| own.clone(), Projector::prefix);
@@ -184,7 +184,7 @@ fn check_match(
 
 /// The current objects of a collection that match a filter.
 pub(super) fn page(api: &Api, place: &Place, filter: &Filter) -> Page<Head> {
-    let projector = Projector::of(api, place.row);
+    let projector = api.projector(place.row);
     let prefix = projector.as_ref().map_or_else(
         || object::prefix(place.row, place.namespace.as_deref()),
         Projector::prefix,

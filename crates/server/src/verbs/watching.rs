@@ -52,7 +52,7 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
     {
         read::wait_for(api, version).await?;
     }
-    let projector = Projector::of(api, row);
+    let projector = api.projector(row);
     let subscription = match &projector {
         Some(projector) => {
             let source = projector.source();
@@ -137,7 +137,7 @@ type Replay = Vec<(Arc<Shared>, Change)>;
 
 /// The events after a revision, and the revision up to which they are complete.
 fn history(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(Replay, u64)> {
-    let projector = Projector::of(api, place.row);
+    let projector = api.projector(place.row);
     let prefix = projector
         .as_ref()
         .map_or_else(|| object::prefix(place.row, None), Projector::prefix);

@@ -146,27 +146,21 @@ impl Stream {
 
     /// Everything that is ready to be sent, up to one chunk.
     fn gather(&mut self) -> Bytes {
-        let mut out = BytesMut::new();
-        let mut first = None;
-        loop {
-            let Some(due) = self.waiting() else {
-                break;
-            };
+        let mut lines = Vec::new();
+        let mut bytes = 0;
+        while bytes < CHUNK_BYTES
+            && let Some(due) = self.waiting()
+        {
             let line = self.encode(&due);
-            // A single line is sent as the shared bytes.
-            match (first.take(), out.is_empty()) {
-                (None, true) => first = Some(line),
-                (Some(earlier), _) => {
-                    out.extend_from_slice(&earlier);
-                    out.extend_from_slice(&line);
-                }
-                (None, false) => out.extend_from_slice(&line),
-            }
-            if out.len() >= CHUNK_BYTES {
-                break;
-            }
+            bytes += line.len();
+            lines.push(line);
         }
-        first.unwrap_or_else(|| out.freeze())
+        match lines.as_mut_slice() {
+            // A single line is sent as the shared bytes.
+            [line] => std::mem::take(line),
+            // Of the right size at once: a buffer that grows leaves as much unused memory as it has at the end.
+            lines => lines.concat().into(),
+        }
     }
 
     fn waiting(&mut self) -> Option<Due> {

@@ -186,6 +186,77 @@ async fn a_dry_run_stores_nothing() {
 }
 
 #[tokio::test]
+async fn a_dry_run_of_a_change_answers_with_the_change_and_stores_nothing() {
+    let server = TestServer::new().await;
+    let first = config_map(&json!({"k": "1", "old": "1"}));
+    server.patch(APPLY, &path("m"), &first).await.is(201);
+    let before = server.get(&format!("{MAPS}/a")).await.ok();
+    let dry = format!("{}&dryRun=All", path("m"));
+    let changed = config_map(&json!({"k": "2"}));
+    let answer = server.patch(APPLY, &dry, &changed).await.ok();
+    // What was applied before and no longer is goes, as it would.
+    assert_eq!(answer["data"], json!({"k": "2"}));
+    assert_eq!(managers(&answer)[0].1, json!({"f:data": {"f:k": {}}}));
+    let versions = ["resourceVersion", "uid", "creationTimestamp"];
+    for name in versions {
+        assert_eq!(answer["metadata"][name], before["metadata"][name], "{name}");
+    }
+    assert_eq!(server.get(&format!("{MAPS}/a")).await.ok(), before);
+    // Conflicts are found, too, and force overcomes them.
+    let others = format!("{}&dryRun=All", path("other"));
+    let refused = server.patch(APPLY, &others, &changed).await;
+    refused.fails(409, "Conflict");
+    let forced = format!("{others}&force=true");
+    let forced = server.patch(APPLY, &forced, &changed).await.ok();
+    assert_eq!(names(&forced), ["m Apply", "other Apply"]);
+    assert_eq!(server.get(&format!("{MAPS}/a")).await.ok(), before);
+}
+
+/// The two versions of a budget have the same fields: who wrote one of them owns those of the other.
+#[tokio::test]
+async fn managers_meet_across_the_versions_of_a_kind() {
+    const BUDGETS: &str = "/apis/policy/VERSION/namespaces/default/poddisruptionbudgets/b";
+    let server = TestServer::new().await;
+    let budget = |version: &str, spec: &Value| {
+        json!({"apiVersion": format!("policy/{version}"), "kind": "PodDisruptionBudget",
+            "metadata": {"name": "b"}, "spec": spec})
+    };
+    let path = |version: &str, manager: &str| {
+        let path = BUDGETS.replace("VERSION", version);
+        format!("{path}?fieldManager={manager}")
+    };
+    let selector = json!({"matchLabels": {"app": "a"}});
+    let old = json!({"minAvailable": 1, "selector": selector, "unhealthyPodEvictionPolicy": "AlwaysAllow"});
+    let old = budget("v1beta1", &old);
+    server
+        .patch(APPLY, &path("v1beta1", "alice"), &old)
+        .await
+        .is(201);
+    let other = budget("v1", &json!({"minAvailable": 2, "selector": selector}));
+    server.patch(APPLY, &path("v1", "bob"), &other).await.says(
+        409,
+        "Conflict",
+        "Apply failed with 1 conflict: conflict with \"alice\": .spec.minAvailable",
+    );
+    // Alice moves to the new version and lets go of a field.
+    let new = budget("v1", &json!({"minAvailable": 1, "selector": selector}));
+    let moved = server.patch(APPLY, &path("v1", "alice"), &new).await.ok();
+    assert_eq!(moved["spec"].get("unhealthyPodEvictionPolicy"), None);
+    let entries = moved["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!(
+        (entries.len(), &entries[0]["apiVersion"]),
+        (1, &json!("policy/v1"))
+    );
+    // An update through the old version takes what it changes.
+    let patch = json!({"spec": {"minAvailable": 3}});
+    let updated = server.patch(MERGE, &path("v1beta1", "carol"), &patch).await;
+    let updated = managers(&updated.ok());
+    assert_eq!(updated[0].0, "alice Apply");
+    assert_eq!(updated[0].1, json!({"f:spec": {"f:selector": {}}}));
+    assert_eq!(updated[1].1, json!({"f:spec": {"f:minAvailable": {}}}));
+}
+
+#[tokio::test]
 async fn an_apply_that_creates_needs_the_right_to_create() {
     let server = TestServer::new().await;
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";

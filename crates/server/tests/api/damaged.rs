@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::fixture::{MAPS, TestServer, map, names};
+use crate::fixture::{DAEMONSETS, MAPS, MERGE, NODES, TestServer, daemonset, map, names, node};
 use serde_json::json;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -45,15 +45,99 @@ async fn every_form_of_a_list_goes_on_without_it() {
         assert_eq!(table["rows"].as_array().unwrap().len(), 3, "{change}");
         let metadata = server.get_as(MAPS, METADATA).await.ok();
         assert_eq!(metadata["items"].as_array().unwrap().len(), 3, "{change}");
-        server.get(&format!("{MAPS}/b")).await.is(404);
-        // Its name can be used again, and nothing of the damaged one shows.
-        server
-            .post(MAPS, &map("b", &json!({"k": "new"})))
-            .await
-            .is(201);
-        let server = server.reopen().await;
-        let again = server.get(&format!("{MAPS}/b")).await.ok();
-        assert_eq!(again["data"]["k"], "new", "{change}");
+    }
+}
+
+const DAMAGED: &str = "are damaged and were set aside";
+
+/// Clients act on 404: garbage collectors delete what a missing owner owned.
+#[tokio::test]
+async fn requests_for_it_fail_until_it_is_repaired() {
+    let server = with_spoilt("value = X'7b'").await;
+    let path = format!("{MAPS}/b");
+    let new = map("b", &json!({"k": "new"}));
+    let patch = json!({"data": {"k": "new"}});
+    for (what, answer) in [
+        ("get", server.get(&path).await),
+        ("put", server.put(&path, &new).await),
+        ("patch", server.patch(MERGE, &path, &patch).await),
+        ("delete", server.delete(&path).await),
+        ("post", server.post(MAPS, &new).await),
+        (
+            "dry run",
+            server.post(&format!("{MAPS}?dryRun=All"), &new).await,
+        ),
+    ] {
+        let status = answer.is(500);
+        assert_eq!(status["reason"], "InternalError", "{what}");
+        let message = status["message"].as_str().unwrap();
+        assert!(
+            message.contains(DAMAGED) && message.contains("`kennel doctor`"),
+            "{what}: {message}"
+        );
+    }
+    // The repaired one keeps its uid, so that what it owns stays its own.
+    let mut repaired = new.clone();
+    let uid = "c0ffee00-0000-4000-8000-000000000001";
+    repaired["metadata"]["uid"] = uid.into();
+    let made = server.post(MAPS, &repaired).await.is(201);
+    assert_eq!(made["metadata"]["uid"], uid);
+    // Other objects do not choose theirs.
+    repaired["metadata"]["name"] = "d".into();
+    let made = server.post(MAPS, &repaired).await.is(201);
+    assert_ne!(made["metadata"]["uid"], uid);
+    let server = server.reopen().await;
+    let again = server.get(&path).await.ok();
+    assert_eq!(
+        (&again["data"]["k"], &again["metadata"]["uid"]),
+        (&json!("new"), &json!(uid))
+    );
+    server.delete(&path).await.ok();
+    server.get(&path).await.is(404);
+}
+
+#[tokio::test]
+async fn a_discarded_one_does_not_exist() {
+    let server = with_spoilt("value = X'7b'").await;
+    let path = format!("{MAPS}/b");
+    server.get(&path).await.is(500);
+    let key = "/registry/configmaps/default/b";
+    assert_eq!(
+        kennel_server::doctor::discard(server.dir(), key).unwrap(),
+        1
+    );
+    server.get(&path).await.is(404);
+    server.post(MAPS, &map("b", &json!({}))).await.is(201);
+}
+
+/// Agents and controllers make these again, and nothing depends on which one it is.
+#[tokio::test]
+async fn a_lease_is_created_again() {
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let lease = json!({"metadata": {"name": "x"}, "spec": {}});
+    let server = TestServer::new().await;
+    server.post(leases, &lease).await.is(201);
+    let sql = "UPDATE kv SET value = X'7b' WHERE key = '/registry/leases/default/x'";
+    let server = server
+        .reopen_after(|dir| assert_eq!(execute(dir, sql), 1))
+        .await;
+    server.get(&format!("{leases}/x")).await.is(404);
+    server.post(leases, &lease).await.is(201);
+}
+
+/// What garbage collectors ask before they delete pods.
+#[tokio::test]
+async fn daemon_sets_and_nodes_that_own_pods_are_not_absent() {
+    let server = TestServer::new().await;
+    server.post(DAEMONSETS, &daemonset("x")).await.is(201);
+    server.post(NODES, &node("x")).await.is(201);
+    let sql = "UPDATE kv SET checksum = 1 WHERE key IN
+               ('/registry/daemonsets/default/x', '/registry/minions/x')";
+    let server = server
+        .reopen_after(|dir| assert_eq!(execute(dir, sql), 2))
+        .await;
+    for path in [DAEMONSETS, NODES] {
+        server.get(&format!("{path}/x")).await.is(500);
     }
 }
 

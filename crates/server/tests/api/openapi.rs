@@ -31,7 +31,7 @@ async fn clients_that_accept_gzip_get_the_same_document_compressed() {
         assert_eq!(gzip.header(header::CONTENT_ENCODING), "gzip");
         assert_eq!(gzip.header(header::ETAG), plain.header(header::ETAG));
         let varies = gzip.headers.get_all(header::VARY).iter();
-        assert!(varies.into_iter().any(|on| on == "Accept-Encoding"));
+        assert!(varies.into_iter().any(|on| on == "Accept, Accept-Encoding"));
         let mut unpacked = Vec::new();
         let mut decoder = GzDecoder::new(&*gzip.body);
         decoder.read_to_end(&mut unpacked).unwrap();
@@ -70,4 +70,21 @@ async fn the_hash_in_the_index_is_the_tag_of_the_document() {
         assert_eq!(tag.trim_matches('"'), hash, "{url}");
         assert!(matches!(document.ok()["openapi"], Value::String(_)));
     }
+}
+
+#[tokio::test]
+async fn a_url_with_a_hash_is_kept_for_ever_and_an_old_one_leads_to_the_new() {
+    let server = TestServer::new().await;
+    let index = server.get("/openapi/v3").await.ok();
+    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].clone();
+    let url = url.as_str().unwrap();
+    let current = server.get(url).await;
+    assert_eq!(current.header(header::CACHE_CONTROL), "public, immutable");
+    assert!(current.header(header::EXPIRES).ends_with(" GMT"));
+    let stale = server.get(&format!("{APPS}?hash=OLD")).await;
+    assert_eq!((stale.code, stale.body.len()), (301, 0));
+    assert_eq!(stale.header(header::LOCATION), url);
+    let without = server.get(APPS).await;
+    assert_eq!(without.header(header::CACHE_CONTROL), "no-cache, private");
+    assert!(without.headers.get(header::EXPIRES).is_none());
 }

@@ -1,7 +1,7 @@
 //! Pod Security admission: what the labels of a namespace refuse, warn about and record. The words are upstream's.
 
 use http::Method;
-use kennel_server::admit::pod_security::Exemptions;
+use kennel_server::api::Exemptions;
 use kennel_server::request::User;
 use serde_json::{Value, json};
 

@@ -1,13 +1,16 @@
 //! Data directories of earlier versions, frozen in `tests/data`: every later version must open them.
 //!
 //! To freeze a version when it is released: `kennel up --simulate 2 --data-dir DIR`, the objects below, a clean
-//! stop, and `kennel.db` and `pki` of DIR.
+//! stop, and `kennel.db` and `pki` of DIR. The encrypted one is of `kennel server --encryption-key-file keys`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use kennel_server::doctor;
 use kennel_server::seal::Keyring;
+use kennel_store::Options;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -63,4 +66,41 @@ async fn the_data_of_0_1_0_is_served() {
     assert!(after.is_healthy(), "{after:?}");
     assert!(after.values.without_checksum < before.values.values);
     assert_eq!(fs::read(path.join("pki/ca.crt")).unwrap(), authority);
+}
+
+#[tokio::test]
+async fn the_encrypted_data_of_0_1_0_is_served_and_stays_encrypted() {
+    let frozen = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/0.1.0-encrypted");
+    let dir = TempDir::new().unwrap();
+    copy(&frozen, dir.path());
+    let path = dir.path().to_owned();
+    let file = path.join("keys");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let keys = || Keyring::read(&file).unwrap();
+    let before = doctor::examine(&path, &keys()).unwrap();
+    assert!(
+        before.is_healthy() && before.values.without_key == 0,
+        "{before:?}"
+    );
+
+    let with_keys = |options: &mut Options| options.seal = Some(Arc::new(keys()));
+    let server = TestServer::on_with(dir, with_keys).await;
+    let secret = "/api/v1/namespaces/default/secrets/login";
+    let login = server.get(secret).await.ok();
+    assert_eq!(login["data"]["password"], "Y29ycmVjdC1ob3JzZQ==");
+    let changed = json!({"stringData": {"password": "battery-staple"}});
+    server.patch(MERGE, secret, &changed).await.ok();
+    let map = server.get(&format!("{MAPS}/settings")).await.ok();
+    assert_eq!(map["data"]["colour"], "blue");
+    let dir = server.close().await;
+    let after = doctor::examine(&path, &keys()).unwrap();
+    assert!(after.is_healthy(), "{after:?}");
+    let bytes = fs::read(path.join("kennel.db")).unwrap();
+    for word in ["battery-staple", "YmF0dGVyeS1zdGFwbGU"] {
+        let found = bytes
+            .windows(word.len())
+            .any(|part| part == word.as_bytes());
+        assert!(!found, "{word} is readable");
+    }
+    drop(dir);
 }

@@ -4,6 +4,7 @@
 
 mod files;
 mod stats;
+mod transfers;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use self::stats::Stats;
+pub use self::transfers::{Devices, Transfers};
 
 /// The parent of all our groups. Others, such as a kubelet's `/kubepods`, are left alone, also when they are empty.
 pub const ROOT: &str = "kennel";
@@ -317,6 +319,15 @@ impl Group {
             .dirs()
             .map(|(hierarchy, dir)| Stats::read(&hierarchy.kind, &dir));
         all.fold(Stats::default(), Stats::or)
+    }
+
+    /// What it has transferred, by block device.
+    pub fn devices(&self) -> Devices {
+        let mut devices = Devices::new();
+        for (hierarchy, dir) in self.dirs() {
+            transfers::read(&hierarchy.kind, &dir, &mut devices);
+        }
+        devices
     }
 }
 

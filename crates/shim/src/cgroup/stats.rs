@@ -17,6 +17,8 @@ pub struct Stats {
     pub rss: Option<u64>,
     /// File cache, in bytes.
     pub cache: Option<u64>,
+    /// Memory on swap devices, in bytes.
+    pub swap: Option<u64>,
     /// In bytes; 0 means unlimited.
     pub memory_limit: Option<u64>,
     /// Microseconds per period; `None` means unlimited, too.
@@ -47,6 +49,7 @@ impl Stats {
             memory_usage: number(&dir.join("memory.usage_in_bytes")),
             rss: field(&memory, "total_rss"),
             cache: field(&memory, "total_cache"),
+            swap: field(&memory, "total_swap"),
             memory_limit: limit,
             // -1 if there is none.
             cpu_quota: number(&dir.join("cpu.cfs_quota_us")),
@@ -71,6 +74,7 @@ impl Stats {
             memory_usage: number(&dir.join("memory.current")),
             rss: field(&memory, "anon"),
             cache: field(&memory, "file"),
+            swap: number(&dir.join("memory.swap.current")),
             memory_limit: limit,
             cpu_quota: quota.parse().ok(),
             cpu_period: period.parse().ok(),
@@ -86,6 +90,7 @@ impl Stats {
             memory_usage: self.memory_usage.or(other.memory_usage),
             rss: self.rss.or(other.rss),
             cache: self.cache.or(other.cache),
+            swap: self.swap.or(other.swap),
             memory_limit: self.memory_limit.or(other.memory_limit),
             cpu_quota: self.cpu_quota.or(other.cpu_quota),
             cpu_period: self.cpu_period.or(other.cpu_period),
@@ -120,6 +125,7 @@ mod tests {
         memory_usage: Some(9_000_000),
         rss: Some(5_000_000),
         cache: Some(4_000_000),
+        swap: Some(12_288),
         memory_limit: Some(16_777_216),
         cpu_quota: Some(20_000),
         cpu_period: Some(100_000),
@@ -131,8 +137,7 @@ mod tests {
     #[test]
     fn version_1_spreads_its_files_over_hierarchies() {
         let root = tempfile::tempdir().unwrap();
-        let stat =
-            "cache 1\nrss 2\ntotal_cache 4000000\ntotal_rss 5000000\ntotal_inactive_file 1000000\n";
+        let stat = "cache 1\nrss 2\ntotal_cache 4000000\ntotal_rss 5000000\ntotal_swap 12288\ntotal_inactive_file 1000000\n";
         let memory = [
             ("memory.usage_in_bytes", "9000000\n"),
             ("memory.limit_in_bytes", "16777216\n"),
@@ -168,6 +173,7 @@ mod tests {
         let files = [
             ("memory.current", "9000000\n"),
             ("memory.max", "16777216\n"),
+            ("memory.swap.current", "12288\n"),
             (
                 "memory.stat",
                 "anon 5000000\nfile 4000000\ninactive_file 1000000\n",

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::feed::Change;
 use kennel_client::fence::Fence;
 use kennel_client::work::{WRITES_AT_ONCE, Work};
@@ -27,8 +28,8 @@ use crate::scenario::OutageKind;
 use crate::seeded_random::SeededRandom;
 use crate::stages::Stage;
 
-/// The delay before a failed write is retried.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Before a failed write is tried again. One backoff for the whole fleet: its writes fail together.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
 
 struct SimulatedNode {
     number: u32,
@@ -136,6 +137,7 @@ pub(super) struct Fleet {
     /// Index of the next node to renew its lease, and to report its status.
     next_renewal: usize,
     next_report: usize,
+    retry: Backoff,
 }
 
 impl Fleet {
@@ -158,6 +160,7 @@ impl Fleet {
             work: Work::new(WRITES_AT_ONCE),
             next_renewal: 0,
             next_report: 0,
+            retry: Backoff::new(RETRY),
         };
         for node in 0..fleet.nodes.len() {
             fleet.register(node, false);
@@ -196,10 +199,11 @@ impl Fleet {
         match result {
             TaskResult::Registered { node, booted, uid } => {
                 if let Some(uid) = uid {
+                    self.retry.reset();
                     self.on_registered(node, &uid);
                 } else {
                     let retry = TaskResult::RetryRegister { node, booted };
-                    self.work.later(RETRY_DELAY, retry);
+                    self.work.later(self.retry.next_delay(), retry);
                 }
             }
             TaskResult::RetryRegister { node, booted } => self.register(node, booted),

@@ -7,7 +7,7 @@ use kennel_client::clock;
 use kennel_client::write::Failure;
 use kennel_types::{ConditionType, Node};
 
-use super::{Fleet, RETRY_DELAY, TaskResult, WriteResult};
+use super::{Fleet, TaskResult, WriteResult};
 use crate::node;
 use crate::scenario::OutageKind;
 use crate::stages::{self, Stage};
@@ -120,9 +120,10 @@ impl Fleet {
         match result {
             WriteResult::Failed => {
                 let retry = TaskResult::RetryStatusReport(index);
-                self.work.later(RETRY_DELAY, retry);
+                self.work.later(self.retry.next_delay(), retry);
             }
             WriteResult::Written(_) | WriteResult::NotFound => {
+                self.retry.reset();
                 self.nodes[index].reporting = false;
                 if std::mem::take(&mut self.nodes[index].report_again) {
                     self.retry_status_report(index);

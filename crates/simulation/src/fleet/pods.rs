@@ -10,7 +10,7 @@ use kennel_client::{api, clock};
 use kennel_types::{Pod, Timestamp};
 
 use super::ordinals::owner;
-use super::{Fleet, RETRY_DELAY, TaskResult, WriteResult};
+use super::{Fleet, TaskResult, WriteResult};
 use crate::pod::{self, PodTemplate, RecordedHistory, SimulatedPod, StatusSummary};
 use crate::scenario::PodFacts;
 use crate::stages::{self, Stage};
@@ -305,12 +305,15 @@ impl Fleet {
             return;
         };
         let version = match result {
-            WriteResult::Written(version) => version,
+            WriteResult::Written(version) => {
+                self.retry.reset();
+                version
+            }
             // The watch delivers the deletion.
             WriteResult::NotFound => return,
             WriteResult::Failed => {
                 let retry = TaskResult::RetryPodWrite(uid.clone());
-                return self.work.later(RETRY_DELAY, retry);
+                return self.work.later(self.retry.next_delay(), retry);
             }
         };
         pod.write_in_flight = false;

@@ -11,6 +11,7 @@ mod parse;
 use std::collections::BTreeMap;
 
 use kennel_core::names;
+use kennel_types::TaintEffect;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::seeded_random::SeededRandom;
@@ -61,13 +62,6 @@ pub struct Taint {
     #[serde(default)]
     pub value: String,
     pub effect: TaintEffect,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub enum TaintEffect {
-    NoSchedule,
-    PreferNoSchedule,
-    NoExecute,
 }
 
 /// Behaviour of the pods that match.

@@ -44,15 +44,15 @@ fn panicking(client: Client) -> Client {
 fn components(server: &Server) -> Supervisor {
     let mut supervisor = Supervisor::new(server.client("informers"));
     let controller = panicking(server.client("controller"));
-    supervisor.start("daemonset controller", move |informers, stop| {
+    supervisor.start_controller("daemonset controller", move |informers, stop| {
         daemonset::run(controller.clone(), informers, Settings::default(), stop)
     });
     let client = server.client("scheduler");
-    supervisor.start("scheduler", move |informers, stop| {
+    supervisor.start_controller("scheduler", move |informers, stop| {
         scheduler::run(client.clone(), informers, stop)
     });
     let client = server.client("node lifecycle");
-    supervisor.start("node lifecycle controller", move |informers, stop| {
+    supervisor.start_controller("node lifecycle controller", move |informers, stop| {
         let settings = lifecycle::Settings::default();
         lifecycle::run(client.clone(), informers, settings, stop)
     });

@@ -5,19 +5,11 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use crate::DamagedValue;
+
 /// How many values one start sets aside. More are no accident of single values: a program that misreads what it
 /// stores, or a disk that fails. Then nothing is changed, because controllers would act on what is missing.
 pub(super) const SET_ASIDE_MAX: usize = 100;
-
-/// A value that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DamagedValue {
-    pub key: String,
-    /// The revision that created the key: identifies the value, as a key may have several damaged ones.
-    pub created: i64,
-    /// What is wrong with it.
-    pub reason: String,
-}
 
 pub(super) fn set_aside(
     connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! What health checks read of the writer thread: when it last came round, and whether its commits succeed.
+//! What health checks read of the writer thread: when it last completed an iteration, and whether its commits succeed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use tokio::sync::watch;
 
 use crate::health::WriterHealth;
 
-/// The writer comes round every few seconds, however little it has to do; a checkpoint of a long log on a slow disk takes
+/// The writer completes an iteration every few seconds, however little it has to do; a checkpoint of a long log on a slow disk takes
 /// seconds, too.
 const STALL: Duration = Duration::from_secs(30);
 
 /// A commit that is not older than this shows that the disk takes writes. After that, a health check asks for a new one.
 const COMMIT_AGE: Duration = Duration::from_secs(10);
 
-/// How long a commit that was asked for may take, beyond the time until the writer comes round.
+/// How long a commit that was asked for may take, beyond the time until the writer completes an iteration.
 const COMMIT_BOUND: Duration = Duration::from_secs(20);
 
 pub(super) struct Liveness {
@@ -51,7 +51,7 @@ impl Liveness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The writer has come round.
+    /// The writer has completed an iteration.
     pub(super) fn turn(&self) {
         self.state().turned = Instant::now();
     }
@@ -100,7 +100,7 @@ impl Liveness {
                 return WriterHealth::Failing(format!("no commit within {seconds} seconds"));
             }
         }
-        WriterHealth::Well
+        WriterHealth::Healthy
     }
 }
 
@@ -113,10 +113,10 @@ mod tests {
         let liveness = Liveness::new();
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        assert_eq!(liveness.health(after(5)), WriterHealth::Well);
+        assert_eq!(liveness.health(after(5)), WriterHealth::Healthy);
         assert!(!liveness.wants_commit());
         // An old commit says nothing about the disk of today.
-        assert_eq!(liveness.health(after(20)), WriterHealth::Well);
+        assert_eq!(liveness.health(after(20)), WriterHealth::Healthy);
         assert!(liveness.wants_commit());
         liveness.committed();
         assert!(!liveness.wants_commit());
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(liveness.health(after(1)), failing);
         assert!(liveness.wants_commit());
         liveness.committed();
-        assert_eq!(liveness.health(after(1)), WriterHealth::Well);
+        assert_eq!(liveness.health(after(1)), WriterHealth::Healthy);
         liveness.end();
         assert_eq!(liveness.health(after(1)), WriterHealth::Ended);
     }
@@ -142,8 +142,8 @@ mod tests {
             liveness.state().turned = now + Duration::from_secs(seconds);
             liveness.health(now + Duration::from_secs(seconds))
         };
-        assert_eq!(turning_at(15), WriterHealth::Well);
-        assert_eq!(turning_at(30), WriterHealth::Well);
+        assert_eq!(turning_at(15), WriterHealth::Healthy);
+        assert_eq!(turning_at(30), WriterHealth::Healthy);
         let late = WriterHealth::Failing("no commit within 25 seconds".to_owned());
         assert_eq!(turning_at(40), late);
     }

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use super::checksum::checksum;
-use super::damaged::{DamagedValue, SET_ASIDE_MAX};
+use super::damaged::SET_ASIDE_MAX;
 use super::database::Database;
+use crate::DamagedValue;
 use crate::error::{Damage, DecodeError, OpenError};
 use crate::record::{Record, Revision};
 use crate::seal::{Seal, SealError};

@@ -17,6 +17,7 @@ mod reseal;
 mod schema;
 mod writer;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -25,7 +26,6 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-pub use self::damaged::DamagedValue;
 pub use self::database::DATABASE_FILE;
 pub use self::directory::{Directory, LOCK_FILE};
 pub use self::migrate::SCHEMA_VERSION;
@@ -37,6 +37,7 @@ use self::database::Database;
 use self::liveness::Liveness;
 use self::queue::{Queue, Request};
 use self::writer::Writer;
+use crate::DamagedValue;
 use crate::api::Store;
 use crate::error::{Compacted, DecodeError, OpenError, RangeAtError, WriteError};
 use crate::health::WriterHealth;
@@ -50,6 +51,7 @@ pub struct SqliteStore<H: Send + Sync + 'static> {
     queue: Arc<Queue<H>>,
     counters: Arc<Counters>,
     damaged: Vec<DamagedValue>,
+    dir: PathBuf,
     liveness: Arc<Liveness>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -95,7 +97,7 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
             .name("store-writer".into())
             .spawn(move || writer.run())
             .map_err(|source| OpenError::File {
-                path: options.dir,
+                path: options.dir.clone(),
                 source,
             })?;
         Ok(Arc::new(Self {
@@ -103,6 +105,7 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
             queue,
             counters,
             damaged,
+            dir: options.dir,
             liveness,
             writer: Mutex::new(Some(thread)),
         }))
@@ -187,6 +190,12 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
     /// Of this and of earlier starts; their bytes stay in the file for [`Offline::raw`].
     fn damaged(&self) -> &[DamagedValue] {
         &self.damaged
+    }
+
+    fn is_set_aside(&self, key: &str) -> bool {
+        let found_at_start = self.damaged.iter().any(|value| value.key == key);
+        // A file that cannot be read has discarded nothing.
+        found_at_start && Offline::holds_damaged(&self.dir, key).unwrap_or(true)
     }
 
     fn health(&self) -> WriterHealth {

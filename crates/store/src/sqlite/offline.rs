@@ -8,11 +8,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 
 use super::check;
 use super::checksum::checksum;
-use super::damaged::{self, DamagedValue};
+use super::damaged;
 use super::database::{DATABASE_FILE, signed, unsigned};
 use super::load::{self, Row, Unreadable};
 use super::migrate::WITH_CHECKSUMS;
 use super::schema;
+use crate::DamagedValue;
 use crate::error::{DecodeError, OpenError};
 use crate::record::Revision;
 use crate::seal::{Seal, SealError};
@@ -119,6 +120,14 @@ impl Offline {
             return Ok(Vec::new());
         }
         damaged::list(&self.connection).map_err(|source| self.failed(source))
+    }
+
+    /// Whether a damaged value of this key is set aside.
+    pub(super) fn holds_damaged(dir: &Path, key: &str) -> Result<bool, OpenError> {
+        let file = Self::open(dir)?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM damaged WHERE key = ?1)";
+        let found = file.connection.query_row(sql, [key], |row| row.get(0));
+        found.map_err(|source| file.failed(source))
     }
 
     /// All values of a key, as their bytes are stored: the current one, and those that were set aside.

@@ -14,8 +14,8 @@ const WATCHERS: usize = 6;
 /// Turns that a mirror leaves to others between listing and comparing.
 const PAUSES: usize = 20;
 
-async fn write_on(store: TestStore, writer: usize) {
-    let mut random = fastrand::Rng::with_seed(writer as u64);
+async fn write_on(store: TestStore, writer: usize, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed.wrapping_add(writer as u64));
     for n in 0..WRITES {
         // Half of the keys live in a collection within the other.
         let key = format!("/a/{}{writer}-{}", ["", "b/"][n % 2], random.u32(..5));
@@ -88,6 +88,7 @@ async fn mirror_on(store: TestStore, over: Arc<AtomicBool>) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_list_and_a_watch_make_a_mirror() {
+    let seed = kennel_test_support::fresh_seed();
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let over = Arc::new(AtomicBool::new(false));
@@ -95,7 +96,7 @@ async fn a_list_and_a_watch_make_a_mirror() {
         .map(|_| tokio::spawn(mirror_on(Arc::clone(&store), Arc::clone(&over))))
         .collect();
     let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| tokio::spawn(write_on(Arc::clone(&store), writer)))
+        .map(|writer| tokio::spawn(write_on(Arc::clone(&store), writer, seed)))
         .collect();
     for writer in writers {
         writer.await.unwrap();

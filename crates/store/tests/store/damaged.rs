@@ -102,7 +102,9 @@ async fn what_was_set_aside_stays_readable_and_its_key_can_be_used_again() {
     ];
     assert_eq!(raw, expected);
     // While the store is open.
+    assert!(store.is_set_aside("/a/001") && !store.is_set_aside("/a/000"));
     assert_eq!(Offline::discard_damaged(dir.path(), "/a/001").unwrap(), 1);
+    assert!(!store.is_set_aside("/a/001"));
     assert_eq!(Offline::discard_damaged(dir.path(), "/a/001").unwrap(), 0);
     let now = store.get("/a/001").unwrap().modified;
     delete(&store, "/a/001", now).await.unwrap();

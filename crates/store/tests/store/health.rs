@@ -39,7 +39,7 @@ async fn a_writer_that_panics_is_noticed() {
         ..options(dir.path())
     });
     create(&store, "/a/1", "one").await.unwrap();
-    assert_eq!(store.health(), WriterHealth::Well);
+    assert_eq!(store.health(), WriterHealth::Healthy);
     let ended = tokio::time::timeout(Duration::from_millis(10), store.writer_ended());
     assert!(ended.await.is_err(), "it runs");
     let refused = create(&store, "/a/trap", "x").await;

@@ -5,8 +5,13 @@ const ANY_TEXT: &str = "[..]";
 /// Any number of lines.
 const ANY_LINES: &str = "...";
 
-/// Compares shown lines with expected ones; the error is the difference, marked line by line.
-pub(super) fn compare(expected: &[String], shown: &str) -> Result<(), String> {
+/// The difference between shown and expected lines, marked line by line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Difference(String);
+
+/// Compares shown lines with expected ones.
+pub(super) fn compare(expected: &[String], shown: &str) -> Result<(), Difference> {
     let mut shown: Vec<&str> = shown.lines().collect();
     while shown.last().is_some_and(|line| line.trim().is_empty()) {
         shown.pop();
@@ -15,7 +20,7 @@ pub(super) fn compare(expected: &[String], shown: &str) -> Result<(), String> {
     if lines_match(&expected, &shown) {
         Ok(())
     } else {
-        Err(difference(&expected, &shown))
+        Err(Difference(difference(&expected, &shown)))
     }
 }
 
@@ -178,7 +183,9 @@ mod tests {
     fn the_difference_shows_what_stays_and_what_differs() {
         let expected = ["a", "b [..]", "c", "d"].map(str::to_owned);
         assert_eq!(
-            compare(&expected, "a\nb 1\nx\nd\n").unwrap_err(),
+            compare(&expected, "a\nb 1\nx\nd\n")
+                .unwrap_err()
+                .to_string(),
             "  a\n  b 1\n- c\n+ x\n  d"
         );
     }

@@ -6,12 +6,12 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tempfile::TempDir;
 
-use super::compare::compare;
+use super::compare::{Difference, compare};
 use super::parse::{Kind, Step, parse};
 use crate::{Deadline, Version};
 
@@ -103,7 +103,7 @@ impl Terminal {
         }
     }
 
-    fn run(&mut self, step: &Step) -> Result<(), String> {
+    fn run(&mut self, step: &Step) -> Result<(), StepError> {
         match step.kind {
             Kind::Beside => return self.start_beside(step),
             Kind::Interrupt => return self.interrupt(&step.command),
@@ -125,7 +125,7 @@ impl Terminal {
     }
 
     /// Starts a command that stays, and waits for what it must show.
-    fn start_beside(&mut self, step: &Step) -> Result<(), String> {
+    fn start_beside(&mut self, step: &Step) -> Result<(), StepError> {
         let (mut child, screen) = self.spawn(&format!("{TAKE}{}", step.command));
         self.groups.push(Pid::from_child(&child));
         let deadline = Deadline::seconds(UNTIL_SECONDS);
@@ -133,29 +133,28 @@ impl Terminal {
             let ended = child.try_wait().expect("sh can be waited for");
             let outcome = compare(&step.expected, &read(&screen));
             if let Some(status) = ended {
-                return Err(format!("{}\nended: {status}", read(&screen)));
+                let shown = read(&screen);
+                return Err(StepError::Ended { shown, status });
             }
             if outcome.is_ok() || deadline.passed() {
                 self.beside.push((step.command.clone(), child));
-                return outcome;
+                return Ok(outcome?);
             }
             deadline.pause();
         }
     }
 
     /// Ends what was started last beside the session and begins like this, as Ctrl-C in its terminal would.
-    fn interrupt(&mut self, beginning: &str) -> Result<(), String> {
+    fn interrupt(&mut self, beginning: &str) -> Result<(), StepError> {
         let begins = |(command, _): &(String, Child)| command.starts_with(beginning);
         let at = self.beside.iter().rposition(begins);
-        let (_, mut child) = self
-            .beside
-            .remove(at.ok_or("nothing such runs beside the session")?);
+        let (_, mut child) = self.beside.remove(at.ok_or(StepError::NotRunning)?);
         let group = Pid::from_child(&child);
-        kill_process_group(group, Signal::INT).map_err(|error| error.to_string())?;
+        kill_process_group(group, Signal::INT).map_err(StepError::Signal)?;
         let deadline = Deadline::seconds(UNTIL_SECONDS);
         while child.try_wait().expect("sh can be waited for").is_none() {
             if deadline.passed() {
-                return Err("it does not end".to_owned());
+                return Err(StepError::DoesNotEnd);
             }
             deadline.pause();
         }
@@ -219,17 +218,42 @@ impl Drop for Terminal {
     }
 }
 
+/// Why a step does not hold.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Difference(#[from] Difference),
+    #[error("{shown}- ? {expected}\n+ ? {code}")]
+    Code {
+        shown: String,
+        expected: i32,
+        code: i32,
+    },
+    #[error("{shown}\nended: {status}")]
+    Ended { shown: String, status: ExitStatus },
+    #[error("nothing such runs beside the session")]
+    NotRunning,
+    #[error(transparent)]
+    Signal(rustix::io::Errno),
+    #[error("it does not end")]
+    DoesNotEnd,
+}
+
 fn read(screen: &Path) -> String {
     let shown = std::fs::read(screen).expect("the file just written can be read");
     String::from_utf8_lossy(&shown).into_owned()
 }
 
-fn check(step: &Step, shown: &str, code: i32) -> Result<(), String> {
+fn check(step: &Step, shown: &str, code: i32) -> Result<(), StepError> {
     compare(&step.expected, shown)?;
     if code == step.code {
         return Ok(());
     }
-    Err(format!("{shown}- ? {}\n+ ? {code}", step.code))
+    Err(StepError::Code {
+        shown: shown.to_owned(),
+        expected: step.code,
+        code,
+    })
 }
 
 #[cfg(test)]

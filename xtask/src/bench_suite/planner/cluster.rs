@@ -195,7 +195,7 @@ impl Cluster {
             }
             Write::WriteRecord {
                 revision, record, ..
-            } => self.change(&revision.uid, |stored| stored.record = record),
+            } => self.change(&revision.uid, |stored| stored.record = *record),
             Write::WriteStatus => match self.planner.status(&self.daemon_set.uid) {
                 Some(counters) => Answer::Status {
                     counters,

@@ -55,6 +55,7 @@ fn revisions(cut: String) -> [Revision; 2] {
         reason: None,
         accepted: Accepted::None,
         seen: BTreeMap::new(),
+        stages: Vec::new(),
     };
     let under_way = state(1, Cut::Node(cut), Phase::Updating, Some(&stable));
     target.record = Record {

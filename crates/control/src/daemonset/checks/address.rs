@@ -1,4 +1,4 @@
-//! Whom checks may ask, as flags have it.
+//! The servers that checks may query, parsed from flags.
 
 use std::fmt;
 use std::str::FromStr;

@@ -26,7 +26,7 @@ const AT_ONCE: usize = 16;
 /// The characters of an answer that a message quotes: a condition is read by people.
 const QUOTED_MAX: usize = 300;
 
-/// Whom checks may ask.
+/// The servers that checks may query.
 #[derive(Clone, Debug, Default)]
 pub struct CheckSettings {
     /// The server of `check: prometheus …`.

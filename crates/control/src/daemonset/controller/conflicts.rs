@@ -41,7 +41,7 @@ impl DaemonSetController {
         };
         let daemon_set = Arc::new(Identity::of(&known.object.metadata));
         let read = conflicts.read_events(&self.writer, &daemon_set);
-        cx.spawn_beside(async move {
+        cx.spawn_unpaced(async move {
             let read = read.await;
             Outcome::EventsRead { daemon_set, read }
         });

@@ -361,7 +361,7 @@ fn record(verdict: Verdict, attempt: u64) -> Write {
     Write::WriteRecord {
         revision: object(),
         version: "7".into(),
-        record,
+        record: Box::new(record),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The controller against an API that is unavailable for a while.
 
+use std::time::Duration;
+
 use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
 
@@ -49,6 +51,8 @@ fn controller(client: Client, stop: &CancellationToken) -> NodeLifecycle {
         recorder,
         monitor: Monitor::new(Settings::default()),
         outages: Arc::default(),
+        node_failures: Failures::new(RETRY),
+        pod_failures: Failures::new(RETRY),
     }
 }
 

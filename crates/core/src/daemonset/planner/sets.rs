@@ -102,6 +102,8 @@ pub(super) struct Set {
     pub(super) status_write: Option<Expectation>,
     /// Its rollout policy does not count for this controller (R11).
     pub(super) ignores_policy: bool,
+    /// The commands that were told to do nothing for want of a policy, by key.
+    pub(super) ignored_commands: BTreeMap<&'static str, String>,
     /// Its conditions may be those of a controller with `--assist`.
     pub(super) leaves_conditions: bool,
     /// Its config, if that is pinned.
@@ -142,6 +144,7 @@ impl Set {
             reported_version: view.version,
             status_write: None,
             ignores_policy: false,
+            ignored_commands: BTreeMap::new(),
             leaves_conditions: false,
             pins: None,
             staged: None,

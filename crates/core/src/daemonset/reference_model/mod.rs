@@ -117,6 +117,8 @@ pub(super) struct ReferencePlanner {
     conditions: Arc<Conditions>,
     sets: BTreeMap<Uid, Set>,
     nodes: BTreeMap<Arc<str>, NodeView>,
+    /// The annotations of Namespaces.
+    namespaces: BTreeMap<Arc<str>, BTreeMap<String, String>>,
     pods: BTreeMap<Uid, Pod>,
     revisions: BTreeMap<Uid, Revision>,
     creates: BTreeMap<(Uid, Arc<str>), Requested>,
@@ -177,6 +179,7 @@ impl ReferencePlanner {
             conditions: Arc::default(),
             sets: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
             pods: BTreeMap::new(),
             revisions: BTreeMap::new(),
             creates: BTreeMap::new(),
@@ -243,13 +246,24 @@ impl ReferencePlanner {
             Event::PodGone(uid) => drop(self.pods.remove(&uid)),
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
-            Event::Namespace { .. }
-            | Event::Config(_)
-            | Event::CheckFinished { .. }
-            | Event::TaintRemoved { .. } => {}
+            Event::Namespace { name, annotations } => self.on_namespace(name, annotations),
+            Event::Config(_) | Event::CheckFinished { .. } | Event::TaintRemoved { .. } => {}
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::Tick => {}
         }
+    }
+
+    /// R1.1: every policy there is read anew.
+    fn on_namespace(&mut self, name: Arc<str>, annotations: BTreeMap<String, String>) {
+        let there = |set: &&Set| set.view.namespace == name;
+        let there = self.sets.values().filter(there);
+        let uids: Vec<Uid> = there.map(|set| set.view.uid.clone()).collect();
+        if self.namespaces.get(&name) != Some(&annotations) {
+            for uid in &uids {
+                self.trigger_history(uid);
+            }
+        }
+        self.namespaces.insert(name, annotations);
     }
 
     fn trigger_history(&mut self, uid: &Uid) {

@@ -8,39 +8,51 @@ use super::super::path_element::PathElement;
 use super::super::schema::{ListShape, Schema};
 use super::error::TypeErrors;
 
+/// Why an item has no element, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ItemError {
+    #[error("associative list without keys has an element that's a map type")]
+    MapInSet,
+    #[error("not supported: associative list with lists as elements")]
+    ListInSet,
+    #[error("associative list without keys has an element that's an explicit null")]
+    NullInSet,
+    #[error("associative list with keys may not have a null element")]
+    NullInKeyed,
+    #[error("associative list with keys may not have non-map elements")]
+    NotAMap,
+    #[error(
+        "associative list with keys has an element that omits all key fields [{0}] (and doesn't have default values for any key fields)"
+    )]
+    NoKey(String),
+}
+
 /// The element that identifies an item of a list of this type.
 pub(super) fn element_of<S: Schema>(
     schema: S,
     shape: ListShape,
     item: &Value,
-) -> Result<PathElement, String> {
+) -> Result<PathElement, ItemError> {
     match shape {
         ListShape::Set => set_element(item),
         ListShape::Keyed => keyed_element(schema, item),
     }
 }
 
-fn set_element(item: &Value) -> Result<PathElement, String> {
-    let refuse = |why: &str| Err(why.to_owned());
+fn set_element(item: &Value) -> Result<PathElement, ItemError> {
     match item {
-        Value::Object(_) => {
-            refuse("associative list without keys has an element that's a map type")
-        }
-        Value::Array(_) => refuse("not supported: associative list with lists as elements"),
-        Value::Null => {
-            refuse("associative list without keys has an element that's an explicit null")
-        }
+        Value::Object(_) => Err(ItemError::MapInSet),
+        Value::Array(_) => Err(ItemError::ListInSet),
+        Value::Null => Err(ItemError::NullInSet),
         scalar => Ok(PathElement::Value(scalar.clone())),
     }
 }
 
-fn keyed_element<S: Schema>(schema: S, item: &Value) -> Result<PathElement, String> {
+fn keyed_element<S: Schema>(schema: S, item: &Value) -> Result<PathElement, ItemError> {
     let members = match item {
         Value::Object(members) => members,
-        Value::Null => {
-            return Err("associative list with keys may not have a null element".to_owned());
-        }
-        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+        Value::Null => return Err(ItemError::NullInKeyed),
+        _ => return Err(ItemError::NotAMap),
     };
     let default_of = |name: &str| schema.item().and_then(|item| item.default_of(name));
     let keys = schema.keys();
@@ -54,10 +66,7 @@ fn keyed_element<S: Schema>(schema: S, item: &Value) -> Result<PathElement, Stri
         .collect();
     if found.is_empty() {
         let names: Vec<String> = keys.iter().map(|name| crate::go::quote(name)).collect();
-        return Err(format!(
-            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
-            names.join(" ")
-        ));
+        return Err(ItemError::NoKey(names.join(" ")));
     }
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(PathElement::Key(found.into()))

@@ -68,6 +68,7 @@ pub(super) fn state(phase: Phase, stage: usize, cut: Cut) -> State {
         reason: None,
         accepted: Accepted::None,
         seen: BTreeMap::new(),
+        stages: Vec::new(),
     }
 }
 

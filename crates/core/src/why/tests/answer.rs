@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{LogSnapshot, LogSource, Verdict};
+use super::super::{LogError, LogSnapshot, LogSource, Verdict};
 use super::fixture::{Fixture, pod, ready, with_container};
 
 #[test]
@@ -66,7 +66,7 @@ fn the_last_log_lines_of_a_crash_are_part_of_the_answer() {
     };
     fixture.0.logs = vec![read(Ok(vec!["no licence".to_owned()]))];
     assert_eq!(log(&fixture)["lines"], json!(["no licence"]));
-    fixture.0.logs = vec![read(Err("forbidden".to_owned()))];
+    fixture.0.logs = vec![read(Err(LogError::Api("forbidden".to_owned())))];
     assert_eq!(log(&fixture)["error"], "forbidden");
     assert!(log(&fixture).get("lines").is_none());
 }

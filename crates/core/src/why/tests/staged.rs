@@ -38,6 +38,7 @@ fn staged(verdict: Judged, phase: Phase, cut: Cut) -> Fixture {
             }),
             accepted: Accepted::None,
             seen: BTreeMap::new(),
+            stages: Vec::new(),
         }),
     };
     let fixture = annotate(fixture, "stages", "1, 2 manual, 100%");

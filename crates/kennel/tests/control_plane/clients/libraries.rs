@@ -70,6 +70,12 @@ fn the_python_client_handles_objects() {
 }
 
 #[test]
+fn a_validator_of_json_schemas_judges_manifests_by_our_documents() {
+    let kennel = Kennel::server(BINARY);
+    check(Library::Python, "python/schemas.py", &kennel);
+}
+
+#[test]
 fn the_javascript_client_handles_objects() {
     let kennel = Kennel::server(BINARY);
     check(Library::JavaScript, "javascript/objects.mjs", &kennel);

@@ -57,10 +57,11 @@ fn nothing_is_left_when_deletes_race_creates() {
     );
     fixture.converged(6);
     let kept = fixture.daemons("kept");
+    let seed = kennel_testkit::fresh_seed();
     thread::scope(|scope| {
-        for seed in 0..WRITERS {
+        for number in 0..WRITERS {
             let admin = &fixture.admin;
-            scope.spawn(move || writer(admin, seed));
+            scope.spawn(move || writer(admin, seed.wrapping_add(number)));
         }
     });
     // Whatever is there now converges, and nothing hangs on its way out.

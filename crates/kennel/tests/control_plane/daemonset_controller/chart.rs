@@ -144,6 +144,58 @@ fn the_rights_and_arguments_of_the_chart_are_enough() {
 }
 
 #[test]
+fn r11_an_assistant_has_exactly_the_rights_that_it_uses() {
+    // The cluster's own controller works beside it.
+    let cluster = Cluster::start(&["up", "--simulate", "3"]);
+    let flags = format!("-n kube-system --set {DAEMON_SET},assist=true");
+    cluster.helm(&format!("install {RELEASE} {CHART} {flags}"));
+    let account = format!("--as=system:serviceaccount:kube-system:{RELEASE}");
+    for (may, verb, resource) in [
+        (true, "delete", "pods"),
+        (true, "patch", "nodes"),
+        (true, "patch", "controllerrevisions.apps"),
+        (false, "create", "pods"),
+        (false, "patch", "pods"),
+        (false, "create", "configmaps"),
+        (false, "list", "configmaps"),
+        (false, "create", "controllerrevisions.apps"),
+        (false, "delete", "controllerrevisions.apps"),
+        (false, "update", "daemonsets.apps"),
+        (false, "list", "events"),
+    ] {
+        let arguments = ["auth", "can-i", verb, resource, &account];
+        let answer = cluster.kubectl.run(&arguments).stdout;
+        let expected = if may { "yes" } else { "no" };
+        assert_eq!(answer.trim(), expected, "{verb} {resource}");
+    }
+    let kubeconfig = cluster.kubeconfig_of(RELEASE);
+    let namespace = "--leader-elect-resource-namespace=kube-system";
+    let assistant = Controller::start(BINARY, &kubeconfig, &["--assist", namespace]);
+    assistant.wait_for("became leader");
+    cluster.create("one");
+    cluster.rolled_out();
+    let policy = r#"{"metadata":{"annotations":{"rollout.kennel.dev/stages":"1,100%"}},"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}"#;
+    cluster.ask(&format!("patch ds agent --type=merge -p {policy}"));
+    cluster.ask("set image ds/agent agent=two");
+    // It writes states, deletes pods, emits events and writes conditions.
+    eventually(Deadline::seconds(60), || {
+        let path = "jsonpath={.status.updatedNumberScheduled}{.status.conditions[*].reason}";
+        let found = cluster.ask(&format!("get ds agent -o {path}"));
+        let complete = found.starts_with('3') && found.contains("Complete");
+        complete.then_some(()).ok_or(found)
+    });
+    let told = "get events --field-selector=reason=RolloutComplete -o name";
+    eventually(Deadline::seconds(30), || {
+        let found = cluster.ask(told);
+        (!found.trim().is_empty())
+            .then_some(())
+            .ok_or("no event so far")
+    });
+    let log = assistant.log();
+    assert!(!log.contains("forbidden"), "{log}");
+}
+
+#[test]
 fn the_chart_renders_what_its_values_say() {
     let plain = render(&[]).unwrap();
     let image = format!("image: \"localhost/kennel:{}\"", env!("CARGO_PKG_VERSION"));

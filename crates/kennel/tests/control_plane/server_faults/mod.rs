@@ -2,6 +2,7 @@
 //! sockets, against the real binary. Every refusal is a proper Status, nothing that was acknowledged is
 //! lost, and afterwards all goes on as before.
 
+mod broken_listener;
 mod clients;
 mod disk;
 mod failed_starts;

@@ -64,6 +64,7 @@ sessions!(
     first_hour,
     generators,
     identity,
+    kustomize,
     namespaces,
     nodes,
     pinned_config,

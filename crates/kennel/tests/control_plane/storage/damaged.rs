@@ -21,6 +21,8 @@ fn a_damaged_object_is_left_out_named_and_repaired() {
     for name in ["intact", "spoilt"] {
         assert_eq!(first.create(name, "value").code, 201);
     }
+    let shown = first.admin.ask("GET", &format!("{CONFIGMAPS}/spoilt"), b"");
+    let first_uid = shown.json()["metadata"]["uid"].clone();
     let data = first.kennel.data_dir();
     let healthy = succeed("doctor", &data, &[]);
     assert!(healthy.starts_with("ok       database of "), "{healthy}");
@@ -37,7 +39,11 @@ fn a_damaged_object_is_left_out_named_and_repaired() {
     let server = Fixture::of(kennel);
     assert_eq!(names(&server), ["intact"]);
     let path = format!("{CONFIGMAPS}/spoilt");
-    assert_eq!(server.admin.ask("GET", &path, b"").code, 404);
+    let refused = server.admin.ask("GET", &path, b"");
+    assert_eq!(refused.code, 500, "{}", refused.text());
+    let words = "`kennel doctor` on the server says how to repair or discard";
+    assert!(refused.text().contains(words), "{}", refused.text());
+    assert_eq!(server.create("spoilt", "another").code, 500);
     let log = server.kennel.log();
     assert!(
         log.contains(KEY) && log.contains("its checksum does not match"),
@@ -64,6 +70,8 @@ fn a_damaged_object_is_left_out_named_and_repaired() {
     let created = server.admin.ask("POST", CONFIGMAPS, repaired.as_bytes());
     assert_eq!(created.code, 201, "{}", created.text());
     assert_eq!(created.json()["data"]["value"], "value");
+    let uid = first_uid.as_str().expect("objects have uids");
+    assert_eq!(created.json()["metadata"]["uid"], uid, "owners stay owners");
     succeed("doctor", &data, &["--discard", KEY]);
     succeed("doctor", &data, &[]);
     let said = fail("doctor", &data, &["--discard", KEY], 2);

@@ -2,6 +2,7 @@
 
 mod backups;
 mod damaged;
+mod damaged_owners;
 mod quota;
 
 use std::path::Path;

@@ -176,6 +176,9 @@ fn serves_metrics(fleet: &Fleet) {
     let share = of("container_spec_cpu_quota") / of("container_spec_cpu_period");
     assert!((0.099..0.101).contains(&share), "{share}");
     assert!(of("container_cpu_cfs_throttled_periods_total") > 0.0);
+    let whole_pod = ["container=\"\"", busy[1]];
+    let of_pod = |name: &str| sample(&page, name, &whole_pod);
+    assert!(of_pod("container_memory_working_set_bytes") > 0.0);
     let whole = sample(&page, "container_cpu_usage_seconds_total", &["id=\"/\""]);
     assert!(whole > of("container_cpu_usage_seconds_total"));
     // Its network is the machine's.

@@ -1,13 +1,10 @@
-//! Installs, upgrades, removes and purges the Debian package.
-//!
-//! The upgrade is from a package with the same program and a lower version, since a clone has no older program. Before a
-//! release, [`OLDER_DEB`] names a package of the last release to upgrade from.
+//! Installs, upgrades, removes and purges the Debian package, and upgrades from that of the last release.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kennel_packages::deb;
-use kennel_testkit::machine;
+use kennel_testkit::{machine, older};
 use tempfile::TempDir;
 
 use crate::packages::BINARY;
@@ -33,18 +30,8 @@ spec:
         command: [sleep, "86461"]
 "#;
 
-/// The variable with the path of an older package.
-const OLDER_DEB: &str = "KENNEL_OLDER_DEB";
-
-/// Two packages on the machine.
-struct Packages {
-    old: String,
-    new: String,
-    /// Whether the old one has a program of an earlier version.
-    is_older: bool,
-}
-
-fn packages(directory: &Path) -> Packages {
+/// The package of this program in the directory; returns its path on the machine.
+fn build_package(directory: &Path) -> (PathBuf, String) {
     let options = deb::Options {
         binary: Path::new(BINARY),
         version: &deb::default_version(),
@@ -52,29 +39,22 @@ fn packages(directory: &Path) -> Packages {
     };
     let built = deb::build(&options, directory).unwrap();
     let name = built.file_name().unwrap().to_str().unwrap();
-    let own = format!("/packages/{name}");
-    if let Some(older) = std::env::var_os(OLDER_DEB) {
-        std::fs::copy(older, directory.join("older.deb")).unwrap();
-        return Packages {
-            old: "/packages/older.deb".to_owned(),
-            new: own,
-            is_older: true,
-        };
-    }
+    let on_machine = format!("/packages/{name}");
+    (built, on_machine)
+}
+
+/// The same package with a higher version.
+fn repack(directory: &Path, package: &Path) -> String {
     let repack = "dpkg-deb -R \"$0\" tree && sed -i 's/^Version: .*/Version: 99-1/' tree/DEBIAN/control && \
                  dpkg-deb -Znone -b tree new.deb && rm -r tree";
     let repacked = Command::new("sh")
         .args(["-c", repack])
-        .arg(&built)
+        .arg(package)
         .current_dir(directory)
         .output()
         .unwrap();
     assert!(repacked.status.success(), "{repacked:?}");
-    Packages {
-        old: own,
-        new: "/packages/new.deb".to_owned(),
-        is_older: false,
-    }
+    "/packages/new.deb".to_owned()
 }
 
 /// The daemon's pid.
@@ -127,17 +107,17 @@ fn daemons_survive_upgrade_and_removal_and_are_purged() {
         return;
     }
     let directory = TempDir::new().unwrap();
-    let Packages { old, new, is_older } = packages(directory.path());
+    let (built, old) = build_package(directory.path());
+    let new = repack(directory.path(), &built);
     let machine = Machine::new(directory.path());
 
     machine.run(&format!("dpkg -i {old}"));
-    if !is_older {
-        check_installation(&machine);
-    }
+    check_installation(&machine);
     for name in ["kennel-server", "kennel-agent"] {
         assert_eq!(service_state(&machine, name), "inactive 0\n", "{name}");
     }
     let pid = set_up_cluster(&machine);
+    check_watchdogs(&machine);
     upgrade(&machine, &new, &pid);
     let said = machine.run("kennel --version");
     assert!(said.contains(kennel_packages::VERSION), "{said}");
@@ -163,6 +143,30 @@ fn daemons_survive_upgrade_and_removal_and_are_purged() {
     let left = machine.run(&format!("find {places} -name '*kennel*'"));
     assert_eq!(left, "/var/lib/kennel\n", "it is a mount point");
     assert_eq!(machine.run("ls -A /var/lib/kennel"), "");
+}
+
+#[test]
+fn daemons_survive_the_upgrade_from_the_last_release() {
+    if !machine::possible() {
+        return;
+    }
+    let Some(older) = older::package() else {
+        return;
+    };
+    let directory = TempDir::new().unwrap();
+    std::fs::copy(older, directory.path().join("older.deb")).unwrap();
+    let (_, new) = build_package(directory.path());
+    let machine = Machine::new(directory.path());
+    machine.run("dpkg -i /packages/older.deb");
+    let before = machine.run("kennel --version");
+    assert!(!before.contains(kennel_packages::VERSION), "{before}");
+    let pid = set_up_cluster(&machine);
+    upgrade(&machine, &new, &pid);
+    let after = machine.run("kennel --version");
+    assert!(after.contains(kennel_packages::VERSION), "{after}");
+    // The new agent ends what the old one started.
+    machine.run("kubectl delete daemonset/daemon");
+    machine.until(&format!("! pgrep -xf '{DAEMON}'"));
 }
 
 /// Upgrades the package: services restart, data and options stay, and the daemon runs on.
@@ -233,5 +237,18 @@ fn check_units(machine: &Machine) {
         machine.run(&format!(
             "grep -qx {setting} /usr/lib/systemd/system/kennel-agent.service"
         ));
+    }
+}
+
+/// systemd restarts services that hang: what it applies to those that run, not what the units say.
+fn check_watchdogs(machine: &Machine) {
+    for (unit, watchdog) in [("kennel-server", "1min"), ("kennel-agent", "2min")] {
+        let show = format!("systemctl show -p Restart -p WatchdogUSec {unit}");
+        let found = machine.run(&format!("{show} | sort"));
+        assert_eq!(
+            found,
+            format!("Restart=always\nWatchdogUSec={watchdog}\n"),
+            "{unit}"
+        );
     }
 }

@@ -23,7 +23,9 @@ fn kill(pid: i32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_agent_finds_what_runs_and_hears_of_its_end() {
     let first = Fixture::new().await;
-    let app = script("echo one; while [ ! -e /tmp/go ]; do sleep 0.05; done; echo two; exit 5");
+    let app = script(
+        "echo one; while [ ! -e /tmp/kennel-test-go ]; do sleep 0.05; done; echo two; exit 5",
+    );
     let id = first.start(&app).await;
     until("it runs", async || first.log(&app).contains("one")).await;
     let before = first.state(&id).await.unwrap();
@@ -34,14 +36,17 @@ async fn the_next_agent_finds_what_runs_and_hears_of_its_end() {
         .runtime
         .exec(
             &id,
-            &["touch".to_owned(), "/tmp/go".to_owned()],
+            &["touch".to_owned(), "/tmp/kennel-test-go".to_owned()],
             Duration::from_secs(9),
         )
         .await
         .unwrap();
     assert_eq!(second.exit(&id).await.code, 5);
     assert_eq!(second.log(&app), "stdout F one\nstdout F two\n");
-    assert!(!Path::new("/tmp/go").exists(), "written in its own layer");
+    assert!(
+        !Path::new("/tmp/kennel-test-go").exists(),
+        "written in its own layer"
+    );
     second.end().await;
 }
 

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 
-use kennel_node::runtime::{ContainerConfig, Error, Runtime as _, Security};
+use kennel_node::runtime::{Capabilities, ContainerConfig, Error, Runtime as _, Security};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::process_runtime::fixture::{
@@ -70,6 +70,25 @@ async fn a_device_is_usable_only_if_it_was_asked_for() {
         ..made
     };
     assert_eq!(fixture.output(&shared).await, stdout(&["refused"]));
+    // Where cgroups have no device rules, the mounts refuse it, also to who may create nodes.
+    let able = ContainerConfig {
+        mounts: vec![volume(host.path(), "/v", false)],
+        security: Security {
+            capabilities: Capabilities {
+                add: vec!["MKNOD".to_owned()],
+                ..Capabilities::default()
+            },
+            ..Security::default()
+        },
+        ..script(
+            r#"for dir in /dev /v /tmp; do
+                 rm -f $dir/node; mknod $dir/node c 1 3 && echo x > $dir/node || echo refused
+               done 2>/dev/null
+               awk '($5 == "/dev" || $5 == "/v") && $6 ~ /nodev/ { print $5 }' /proc/self/mountinfo | sort"#,
+        )
+    };
+    let expected = stdout(&["refused", "refused", "refused", "/dev", "/v"]);
+    assert_eq!(fixture.output(&able).await, expected);
     let asked = ContainerConfig {
         mounts: vec![volume("/dev/full".as_ref(), "/dev/mine", false)],
         ..script("echo x > /dev/mine || echo it is full")

@@ -32,8 +32,8 @@ pub(in crate::inputs) fn value(
 ) -> Result<String, FieldError> {
     if let Some((map, key)) = subscript(path) {
         return match map {
-            "metadata.labels" => Ok(text(&pod.metadata()["labels"], key).to_owned()),
-            "metadata.annotations" => Ok(text(&pod.metadata()["annotations"], key).to_owned()),
+            "metadata.labels" => Ok(entry(&pod.metadata()["labels"], key)),
+            "metadata.annotations" => Ok(entry(&pod.metadata()["annotations"], key)),
             _ => Err(FieldError::Subscript(path.to_owned())),
         };
     }
@@ -104,6 +104,11 @@ fn quote(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// An entry of a map; its key may have dots.
+fn entry(map: &Value, key: &str) -> String {
+    map[key].as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

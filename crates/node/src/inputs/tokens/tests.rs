@@ -37,7 +37,10 @@ async fn a_token_is_renewed_after_80_percent_of_its_lifetime() {
         "not requested again at once"
     );
     let renewal = tokens.renewal("u1").unwrap();
-    assert!(renewal <= Instant::now() + RETRY_DELAY, "{renewal:?}");
+    assert!(
+        renewal <= Instant::now() + Duration::from_secs(10),
+        "{renewal:?}"
+    );
     pass(101).await;
     assert_eq!(get().await, Err("failed to fetch token: away".into()));
     unavailable.store(false, Ordering::SeqCst);

@@ -104,7 +104,7 @@ async fn measure(
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let cpu = procfs::machine_cpu_time(&stat);
     let sample = Arc::new(Sample {
-        time: Timestamp::from_millis(jiff::Timestamp::now().as_millisecond()),
+        time: kennel_client::clock::now(),
         measured: Instant::now(),
         cpu: cpu.and_then(|cpu| u64::try_from(cpu.as_nanos()).ok()),
         memory: pressure::memory::read(),

@@ -189,15 +189,18 @@ async fn resource_metrics_are_upstreams() {
 #[tokio::test(start_paused = true)]
 async fn cadvisor_metrics_have_its_labels_and_leave_out_what_is_unknown() {
     let sample = sample(Instant::now(), 10, SECOND / 4);
-    let page = cadvisor_page(&sample, &[pod()], std::path::Path::new("/"));
+    let page = cadvisor_page(&sample, &[self::pod()], std::path::Path::new("/"));
     let labels = "id=\"/kennel/test/absent\",image=\"i:1\",name=\"c1\",namespace=\"ns\",pod=\"p\"";
     let machine = "id=\"/\",image=\"\",name=\"\",namespace=\"\",pod=\"\"";
+    let pod = "id=\"/kennel/test\",image=\"\",name=\"\",namespace=\"ns\",pod=\"p\"";
     for line in [
         format!("container_cpu_usage_seconds_total{{container=\"\",cpu=\"total\",{machine}}} 2.5"),
         format!("container_cpu_usage_seconds_total{{container=\"c\",cpu=\"total\",{labels}}} 0.25"),
         format!("container_memory_working_set_bytes{{container=\"\",{machine}}} 7000"),
         format!("container_memory_working_set_bytes{{container=\"c\",{labels}}} 4096"),
         format!("container_start_time_seconds{{container=\"c\",{labels}}} 1700000005.5"),
+        format!("container_cpu_usage_seconds_total{{container=\"\",cpu=\"total\",{pod}}} 0.25"),
+        format!("container_memory_working_set_bytes{{container=\"\",{pod}}} 4096"),
         "# TYPE machine_cpu_cores gauge".to_owned(),
     ] {
         assert!(page.lines().any(|l| l == line), "{line} in\n{page}");

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::RUNTIME_RETRY_DELAY;
 use super::pod_manager::PodManager;
 use crate::pods::worker::Shared;
 use crate::pods::{Origin, Pod};
@@ -26,10 +25,13 @@ impl PodManager {
     /// If it is dropped before its end, the check stays due and starts again.
     pub(super) async fn check_orphans(&mut self) {
         let found = match list_runtime_pods(&self.shared).await {
-            Ok(found) => found,
+            Ok(found) => {
+                self.runtime_retry.reset();
+                found
+            }
             Err(error) => {
                 tracing::warn!("cannot list the runtime's pods: {error}");
-                self.orphan_check_at = Some(Instant::now() + RUNTIME_RETRY_DELAY);
+                self.orphan_check_at = Some(Instant::now() + self.runtime_retry.next_delay());
                 return;
             }
         };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kennel_client::backoff::Backoff;
 use kennel_client::pulse;
 use kennel_core::pod::admit::{Admission, AdmissionNode, AdmissionPod, admit};
 use kennel_core::pod::eviction;
@@ -14,7 +15,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::orphans::list_runtime_pods;
-use super::{Command, RUNTIME_RETRY_DELAY};
+use super::{Command, RUNTIME_RETRY};
 use crate::pods::worker::{Mailbox, Shared, Worker, WorkerStart};
 use crate::pods::{Origin, Pod, PodUpdate};
 use crate::runtime::PodId;
@@ -54,12 +55,14 @@ pub(super) struct PodManager {
     found_at_start: BTreeSet<String>,
     /// When to look for orphans.
     pub(super) orphan_check_at: Option<Instant>,
+    pub(super) runtime_retry: Backoff,
 }
 
 impl PodManager {
     /// Waits until the runtime lists its pods.
     pub(super) async fn start(shared: Arc<Shared>) -> Self {
         let mut logged = None;
+        let mut retry = Backoff::new(RUNTIME_RETRY);
         let found = loop {
             pulse::beat();
             let error = match list_runtime_pods(&shared).await {
@@ -70,7 +73,7 @@ impl PodManager {
                 tracing::warn!("waiting for the runtime to list its pods: {error}");
                 logged = Some(error);
             }
-            tokio::time::sleep(RUNTIME_RETRY_DELAY).await;
+            retry.sleep().await;
         };
         Self {
             unsynced_sources: shared.dependencies.sources.clone(),
@@ -81,6 +84,7 @@ impl PodManager {
             pending: Vec::new(),
             found_at_start: found.into_iter().map(|found| found.pod.uid).collect(),
             orphan_check_at: None,
+            runtime_retry: Backoff::new(RUNTIME_RETRY),
         }
     }
 

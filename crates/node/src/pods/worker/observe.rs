@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kennel_client::backoff::{self, Policy};
 use kennel_core::pod::Observed;
 use kennel_types::Monotonic;
 
@@ -9,10 +10,9 @@ use super::Worker;
 use crate::runtime::{self, Found};
 
 const OBSERVE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Multiplied with the number of failures in a row.
-pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Bounds the delay between observations of an unavailable runtime.
-const MAX_RETRY_FACTOR: u32 = 10;
+/// Between observations of an unavailable runtime.
+pub(super) const RETRY: Policy =
+    Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
 
 impl Worker {
     pub(super) fn observe_now(&mut self) {
@@ -36,8 +36,9 @@ impl Worker {
             }
             Err(error) => {
                 tracing::warn!(pod = %self.pod.id.name, "cannot read the pod from the runtime: {error}");
-                let delay = RETRY_DELAY * (failures + 1).min(MAX_RETRY_FACTOR);
-                self.observation_due = Some((self.shared.now() + delay, failures + 1));
+                let delay = backoff::delay(&RETRY, failures);
+                let failures = failures.saturating_add(1);
+                self.observation_due = Some((self.shared.now() + delay, failures));
             }
         }
     }

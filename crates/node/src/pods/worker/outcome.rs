@@ -1,5 +1,6 @@
 //! The results of a worker's tasks, and how the worker handles them.
 
+use kennel_client::backoff;
 use kennel_core::pod::tracker::StartFailure;
 use kennel_types::Monotonic;
 use kennel_types::ProbeKind;
@@ -81,7 +82,7 @@ impl Worker {
             Ok(()) => self.tracker.started(name),
             Err(StartError::Terminating) => {}
             Err(StartError::RuntimeUnavailable) => {
-                self.observation_due = Some((now + observe::RETRY_DELAY, 0));
+                self.observation_due = Some((now + backoff::delay(&observe::RETRY, 0), 0));
                 return;
             }
             Err(StartError::Failed(failure)) => self.on_start_failed(name, failure, now),

@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use kennel_client::backoff::Policy;
 use prost::Message as _;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout};
@@ -32,7 +33,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The delay of the first comparison after an exit event, which doubles …
 const EXIT_DELAY: Duration = Duration::from_millis(4);
 /// … up to this, for a number of comparisons: the CRI shows an exit when the runtime has cleaned up.
-const EXIT_DELAY_MAX: Duration = Duration::from_millis(40);
+const EXIT_POLL: Policy = Policy::exact(EXIT_DELAY, Duration::from_millis(40));
 const EXIT_ATTEMPTS: u32 = 50;
 /// An exit that the CRI does not show within this time is dropped: the container is not ours.
 const EXIT_EXPIRY: Duration = Duration::from_secs(10);
@@ -155,9 +156,7 @@ impl Detector {
         if self.attempts > EXIT_ATTEMPTS {
             return POLL_INTERVAL;
         }
-        EXIT_DELAY
-            .saturating_mul(1 << self.attempts.min(4))
-            .min(EXIT_DELAY_MAX)
+        EXIT_POLL.exact_delay(self.attempts)
     }
 
     /// The uids of changed pods; an empty uid stands for all.

@@ -33,8 +33,21 @@ pub enum TokenFileError {
     Line {
         path: PathBuf,
         line: usize,
-        why: String,
+        why: LineError,
     },
+}
+
+/// Why a line of a token file is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    #[error(transparent)]
+    Csv(#[from] csv::CsvError),
+    #[error("must have at least 3 columns (token, user name, user uid), found {0}")]
+    Columns(usize),
+    #[error("token and user name must not be empty")]
+    Empty,
+    #[error("duplicate token, also on an earlier line")]
+    Duplicate,
 }
 
 pub(crate) struct StaticTokens {
@@ -123,18 +136,14 @@ fn read(path: &Path) -> Result<HashMap<[u8; 32], User>, TokenFileError> {
 }
 
 /// The users by the hash of their tokens, or the invalid line and why.
-fn users(text: &str) -> Result<HashMap<[u8; 32], User>, (usize, String)> {
+fn users(text: &str) -> Result<HashMap<[u8; 32], User>, (usize, LineError)> {
     let mut users = HashMap::new();
-    for (line, fields) in csv::records(text)? {
+    for (line, fields) in csv::records(text).map_err(|(line, why)| (line, LineError::from(why)))? {
         let [token, name, uid, more @ ..] = &fields[..] else {
-            let why = format!(
-                "must have at least 3 columns (token, user name, user uid), found {}",
-                fields.len()
-            );
-            return Err((line, why));
+            return Err((line, LineError::Columns(fields.len())));
         };
         if token.is_empty() || name.is_empty() {
-            return Err((line, "token and user name must not be empty".to_owned()));
+            return Err((line, LineError::Empty));
         }
         let groups = more.first().map(String::as_str).unwrap_or_default();
         let groups = groups.split(',').map(str::trim).filter(|g| !g.is_empty());
@@ -142,7 +151,7 @@ fn users(text: &str) -> Result<HashMap<[u8; 32], User>, (usize, String)> {
         user.uid.clone_from(uid);
         let hash: [u8; 32] = Sha256::digest(token).into();
         if users.insert(hash, user).is_some() {
-            return Err((line, "duplicate token, also on an earlier line".to_owned()));
+            return Err((line, LineError::Duplicate));
         }
     }
     Ok(users)
@@ -184,7 +193,7 @@ mod tests {
         let check = |text: &str, line: usize, words: &str| {
             let (at, why) = users(text).unwrap_err();
             assert_eq!(at, line, "{text}: {why}");
-            assert!(why.contains(words), "{text}: {why}");
+            assert!(why.to_string().contains(words), "{text}: {why}");
         };
         check("t,u", 1, "at least 3 columns");
         check("t,u,1\n\nt2", 3, "found 1");

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+pub(crate) use kennel_core::pod::resources::is_sidecar;
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use crate::tree::{list, map, text};
+use crate::tree::{list, map};
 
 type Amounts = BTreeMap<String, Quantity>;
 
@@ -31,10 +32,6 @@ pub(crate) fn container_requests(spec: &Value) -> Amounts {
     }
     raise(&mut total, &init_peak);
     total
-}
-
-pub(crate) fn is_sidecar(container: &Value) -> bool {
-    text(container, "restartPolicy") == "Always"
 }
 
 fn requests(container: &Value) -> Amounts {

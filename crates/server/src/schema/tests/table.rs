@@ -53,6 +53,40 @@ fn inlined_members_stand_one_level_up() {
     assert!(ty("core.v1.DaemonEndpoint").field("Port").is_some());
 }
 
+/// Server-side apply takes the field paths of one version of a group for those of the other.
+#[test]
+fn versions_of_a_group_have_the_same_field_paths() {
+    fn compare(one: &Type, other: &Type) {
+        if one.name == other.name {
+            return;
+        }
+        let paths = |ty: &Type| -> Vec<_> {
+            let fields = ty.fields.iter();
+            let path = |f: &Field| (f.name, f.shape, f.list_type, f.list_map_keys, f.atomic);
+            fields.map(path).collect()
+        };
+        assert_eq!(paths(one), paths(other), "{one:?} {other:?}");
+        assert_eq!(one.is_atomic, other.is_atomic, "{one:?} {other:?}");
+        for (field, same) in one.fields.iter().zip(other.fields) {
+            if let (Kind::Object(one), Kind::Object(other)) = (field.kind, same.kind) {
+                compare(one, other);
+            }
+        }
+    }
+    let rows = crate::registry::RESOURCES;
+    let mut compared = 0;
+    for one in rows {
+        let is_other = |other: &&crate::registry::Resource| {
+            (other.group, other.kind) == (one.group, one.kind) && other.version != one.version
+        };
+        for other in rows.iter().filter(is_other) {
+            compare(ty(one.schema), ty(other.schema));
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "no kind has two versions");
+}
+
 fn merge_keys() -> Vec<(&'static str, &'static str)> {
     vec![
         ("meta.v1.ObjectMeta ownerReferences", "uid"),

@@ -1,7 +1,7 @@
 //! Eviction: a graceful deletion that a disruption budget may refuse. The rules are `kennel_core::disruption`.
 
 use kennel_core::disruption::{self, Refusal};
-use kennel_types::Timestamp;
+use kennel_types::{ConditionStatus, ConditionType};
 use serde_json::{Value, json};
 
 use crate::admit::node_restriction;
@@ -103,12 +103,12 @@ async fn mark(
 /// Sets the condition; its transition time stays if it was true already.
 fn set_disruption_target(pod: &mut Value) {
     let mut conditions = list(pod, "status.conditions").to_vec();
-    let is_it = |condition: &Value| condition["type"] == "DisruptionTarget";
+    let is_it = |condition: &Value| condition["type"] == ConditionType::DisruptionTarget.as_str();
     let old = conditions
         .iter()
         .position(is_it)
         .map(|at| conditions.remove(at));
-    let was_true = old.filter(|condition| condition["status"] == "True");
+    let was_true = old.filter(|condition| condition["status"] == ConditionStatus::True.as_str());
     let since = was_true.map(|condition| condition["lastTransitionTime"].clone());
     conditions.push(json!({
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
@@ -173,7 +173,7 @@ async fn charge(
     };
     modify(api, change, |old| {
         let mut document = old.clone();
-        let now = Timestamp::from_millis(jiff::Timestamp::now().as_millisecond());
+        let now = crate::clock::now();
         disruption::charge(&mut document.tree, at.name, now).map_err(|why| refuse(&why))?;
         Ok(Edit {
             document,

@@ -13,6 +13,9 @@ use kennel_server::pki::issue::Files;
 use kennel_server::request::User;
 use kennel_server::server::{Config, Server};
 use kennel_types::Timestamp;
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
@@ -27,6 +30,10 @@ use tokio_rustls::client::TlsStream;
 use crate::fixture::{Answer, request};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// So that tests need not wait.
+const RECHECK: Duration = Duration::from_millis(50);
+/// The end of a body in chunks.
+pub(super) const END_OF_BODY: &str = "\r\n0\r\n\r\n";
 pub(super) const DAY: i64 = 86_400;
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
@@ -55,6 +62,9 @@ impl TimeProvider for MovedClock {
     }
 }
 
+/// How often the server looks at its certificates by itself, unless a test says otherwise: never.
+const CHECK_INTERVAL: Duration = Duration::from_hours(1);
+
 /// A certificate and its key.
 pub(super) type Pair = (String, String);
 
@@ -71,9 +81,21 @@ impl Fixture {
 
     /// `prepare` may put files into the directory of certificates.
     pub(super) async fn prepared(prepare: impl FnOnce(&std::path::Path, &MovedClock)) -> Self {
+        Self::checking_every(CHECK_INTERVAL, prepare).await
+    }
+
+    /// A server that looks at its certificates this often by itself.
+    pub(super) async fn checking_every(
+        interval: Duration,
+        prepare: impl FnOnce(&std::path::Path, &MovedClock),
+    ) -> Self {
         let (dir, clock) = (TempDir::new().unwrap(), MovedClock::now());
         std::fs::create_dir(dir.path().join("pki")).unwrap();
         prepare(&dir.path().join("pki"), &clock);
+        Self::start(dir, clock, interval).await
+    }
+
+    async fn start(dir: TempDir, clock: MovedClock, interval: Duration) -> Self {
         let own = clock.clone();
         let config = Config {
             data_dir: dir.path().to_owned(),
@@ -83,16 +105,27 @@ impl Fixture {
             token_file: None,
             token_key_days: 90,
             event_ttl: PATIENCE,
-            timeouts: Timeouts::default(),
+            timeouts: Timeouts {
+                recheck: RECHECK,
+                ..Timeouts::default()
+            },
             audit: audit::Options::off(),
             encryption_key_file: None,
-            clock: Clock::new(move || Timestamp::from_secs(own.seconds())),
+            clock: Clock::new(move || Timestamp::from_secs(own.seconds())).checked_every(interval),
             storage_quota: kennel_server::quota::QUOTA_DEFAULT,
             backups: None,
-            pod_security: kennel_server::admit::pod_security::Exemptions::default(),
+            pod_security: kennel_server::api::Exemptions::default(),
         };
         let server = Server::start(config).await.unwrap();
         Self { server, clock, dir }
+    }
+
+    /// Stops the server, and starts it again after this change of its data directory.
+    pub(super) async fn restarted_after(self, meanwhile: impl FnOnce(&std::path::Path)) -> Self {
+        let Self { server, clock, dir } = self;
+        server.stop().await;
+        meanwhile(dir.path());
+        Self::start(dir, clock, CHECK_INTERVAL).await
     }
 
     /// Moves the clock, and has the server look at its certificates.
@@ -118,6 +151,26 @@ impl Fixture {
         let files = TempDir::new().unwrap();
         let issue = Files::new(&authority, files.path(), clock.now());
         issue.client("user", user, Some(group)).unwrap()
+    }
+
+    /// A client certificate of this many days, made with the key of the authority as somebody else would.
+    pub(super) fn sign_elsewhere(&self, user: &str, group: &str, days: i64) -> Pair {
+        let key = KeyPair::from_pem(&self.file("ca.key")).unwrap();
+        let authority = Issuer::from_ca_cert_pem(&self.file("ca.crt"), key).unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        let subject = &mut params.distinguished_name;
+        subject.push(DnType::OrganizationName, group);
+        subject.push(DnType::CommonName, user);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let at = |seconds: i64| {
+            let seconds = u64::try_from(self.clock.seconds() + seconds).unwrap();
+            std::time::UNIX_EPOCH + Duration::from_secs(seconds)
+        };
+        (params.not_before, params.not_after) = (at(-300).into(), at(days * DAY).into());
+        let key = KeyPair::generate().unwrap();
+        let signed = params.signed_by(&key, &authority).unwrap();
+        (signed.pem(), key.serialize_pem())
     }
 
     /// Connects, trusting these authorities.
@@ -192,6 +245,31 @@ impl Connection {
     pub(super) fn leaf(&self) -> Vec<u8> {
         let chain = self.0.get_ref().1.peer_certificates().unwrap();
         chain.first().unwrap().to_vec()
+    }
+
+    /// Opens a watch of a day.
+    pub(super) async fn watch(&mut self, path: &str) {
+        let head =
+            format!("GET {path}?watch=true&timeoutSeconds=86400 HTTP/1.1\r\nHost: kennel\r\n\r\n");
+        self.0.write_all(head.as_bytes()).await.unwrap();
+        self.0.flush().await.unwrap();
+        self.until("\r\n\r\n").await;
+    }
+
+    /// Reads up to and including this text.
+    pub(super) async fn until(&mut self, end: &str) {
+        let mut read = Vec::new();
+        let reading = async {
+            while !read.ends_with(end.as_bytes()) {
+                read.push(self.0.read_u8().await.unwrap());
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, reading).await;
+        assert!(
+            ended.is_ok(),
+            "no {end:?} in {}",
+            String::from_utf8_lossy(&read)
+        );
     }
 
     /// The status code of a request on this connection.

@@ -3,6 +3,7 @@
 
 mod fixture;
 mod revocation;
+mod unattended;
 
 use http::Method;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};

@@ -4,9 +4,9 @@ use http::Method;
 use kennel_server::request::User;
 use serde_json::{Value, json};
 
-use super::CERTIFICATES;
-use super::fixture::Fixture;
-use crate::fixture::{NODES, node};
+use super::fixture::{END_OF_BODY, Fixture};
+use super::{CERTIFICATES, DAY};
+use crate::fixture::{MAPS, NODES, map, node};
 
 async fn revoke(fixture: &Fixture, user: &str) -> crate::fixture::Answer {
     let path = format!("{CERTIFICATES}/revoke");
@@ -34,17 +34,119 @@ async fn certificates_of_a_revoked_user_are_worthless_and_later_ones_are_not() {
     fixture.clock.advance(1);
     assert_eq!(fixture.code(&fixture.issue("alice", "people")).await, 201);
     assert_eq!(fixture.code(&alice).await, 401);
-    // It is forgotten when every such certificate has ended.
+    fixture.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_revocation_is_kept_until_no_authority_of_its_time_is_trusted() {
+    let fixture = Fixture::new().await;
+    // The signer issues certificates for a year; whoever has the authority's key may sign longer ones.
+    let alice = fixture.sign_elsewhere("alice", "people", 3000);
+    let bob = fixture.sign_elsewhere("bob", "people", 3000);
+    fixture.clock.advance(10);
+    revoke(&fixture, "alice").await.ok();
+    assert_eq!(fixture.code(&alice).await, 401);
     let secrets =
         "/api/v1/namespaces/kube-system/secrets?fieldSelector=type=kennel.dev/revoked-user";
     let count = async || {
         let list = fixture.ask(Method::GET, secrets, None).await.ok();
         list["items"].as_array().unwrap().len()
     };
-    fixture.advance(364).await;
+    fixture.advance(800).await;
     assert_eq!(count().await, 1);
-    fixture.advance(3).await;
+    assert_eq!(fixture.code(&alice).await, 401);
+    assert_eq!(fixture.code(&bob).await, 201);
+    for action in ["rotate-ca", "retire-ca"] {
+        assert_eq!(count().await, 1);
+        let path = format!("{CERTIFICATES}/{action}");
+        fixture.ask(Method::POST, &path, None).await.ok();
+        fixture.advance(0).await;
+    }
     assert_eq!(count().await, 0);
+    assert_eq!(fixture.code(&alice).await, 401);
+    fixture.server.stop().await;
+}
+
+#[tokio::test]
+async fn watches_of_a_revoked_or_expired_certificate_end() {
+    let fixture = Fixture::new().await;
+    let authority = fixture.file("ca.crt");
+    let mut open = Vec::new();
+    for user in ["alice", "bob"] {
+        let own = fixture.issue(user, "system:masters");
+        let mut connection = fixture.connect(&authority, Some(&own)).await.unwrap();
+        connection.watch(MAPS).await;
+        connection.until("kube-root-ca.crt").await;
+        open.push(connection);
+    }
+    let (mut bob, mut alice) = (open.pop().unwrap(), open.pop().unwrap());
+    fixture.clock.advance(10);
+    revoke(&fixture, "alice").await.ok();
+    alice.until(END_OF_BODY).await;
+    assert_eq!(alice.who_am_i().await, 401);
+    // Others go on, until their certificate ends.
+    let created = map("later", &json!({}));
+    fixture
+        .ask(Method::POST, MAPS, Some(&created))
+        .await
+        .is(201);
+    bob.until("later").await;
+    fixture.clock.advance(366 * DAY);
+    bob.until(END_OF_BODY).await;
+    fixture.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_damaged_revocation_revokes_everything_until_it_is_written_again() {
+    let fixture = Fixture::new().await;
+    let (alice, bob) = (
+        fixture.issue("alice", "people"),
+        fixture.issue("bob", "people"),
+    );
+    fixture.clock.advance(10);
+    revoke(&fixture, "alice").await.ok();
+    fixture.clock.advance(10);
+    let later = fixture.issue("alice", "people");
+    assert_eq!(fixture.code(&later).await, 201);
+    let fixture = fixture
+        .restarted_after(|dir| {
+            let database = rusqlite::Connection::open(dir.join("kennel.db")).unwrap();
+            let sql = "UPDATE kv SET value = X'7b' WHERE key LIKE '/registry/secrets/kube-system/revoked-user-%'";
+            assert_eq!(database.execute(sql, []).unwrap(), 1);
+        })
+        .await;
+    for (own, code) in [(&alice, 401), (&later, 401), (&bob, 201)] {
+        assert_eq!(fixture.code(own).await, code);
+    }
+    revoke(&fixture, "alice").await.ok();
+    fixture.clock.advance(1);
+    assert_eq!(fixture.code(&later).await, 401);
+    assert_eq!(fixture.code(&fixture.issue("alice", "people")).await, 201);
+    fixture.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_claim_on_a_name_ends_when_the_node_exists() {
+    let fixture = Fixture::new().await;
+    let secrets = "/api/v1/namespaces/kube-system/secrets";
+    for name in ["n1", "n2"] {
+        let claim = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kennel.dev/node-claim",
+            "metadata": {"name": format!("node-claim-{name}")},
+            "stringData": {"node": name, "key": "k", "since": "2026-01-01T00:00:00Z"},
+        });
+        fixture
+            .ask(Method::POST, secrets, Some(&claim))
+            .await
+            .is(201);
+    }
+    let created = fixture.ask(Method::POST, NODES, Some(&node("n1"))).await;
+    created.is(201);
+    fixture.advance(0).await;
+    for (name, code) in [("n1", 404), ("n2", 200)] {
+        let path = format!("{secrets}/node-claim-{name}");
+        fixture.ask(Method::GET, &path, None).await.is(code);
+    }
     fixture.server.stop().await;
 }
 

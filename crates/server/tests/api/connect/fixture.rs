@@ -1,9 +1,11 @@
 //! A server with a socket, a node with an agent, and pods on it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
-use kennel_server::admit::pod_security::Exemptions;
+use kennel_server::api::Exemptions;
 use kennel_server::audit;
 use kennel_server::http::body::Body;
 use kennel_server::limits::Timeouts;
@@ -114,7 +116,11 @@ async fn start(dir: &TempDir) -> Server {
         token_file: None,
         token_key_days: 90,
         event_ttl: PATIENCE,
-        timeouts: Timeouts::default(),
+        timeouts: Timeouts {
+            // So that tests need not wait.
+            recheck: Duration::from_millis(50),
+            ..Timeouts::default()
+        },
         audit: audit::Options::to(log),
         encryption_key_file: None,
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,

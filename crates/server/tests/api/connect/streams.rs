@@ -248,3 +248,30 @@ async fn exec_logs_and_proxies_are_audited() {
     let other = |line: &&Value| line["verb"] == "get" && line["objectRef"]["subresource"].is_null();
     assert_eq!(lines.iter().find(other), None);
 }
+
+#[tokio::test]
+async fn sessions_of_a_revoked_certificate_end() {
+    let fixture = Fixture::new().await;
+    let mut clients = Vec::new();
+    for line in [
+        "POST {PODS}/one/exec?command=sh&stdin=true",
+        "GET {PODS}/one/portforward?ports=80",
+    ] {
+        let mut client = fixture.client().await;
+        let line = line.replace("{PODS}", PODS);
+        let headers: &[&str] = if line.starts_with("POST") {
+            &SPDY[..3]
+        } else {
+            &WEB_SOCKET
+        };
+        client.ask(&line, headers).await;
+        client.until("hello from the agent\n").await;
+        clients.push(client);
+    }
+    let path = "/kennel.dev/certificates/reissue-admin";
+    let reissue = request(Method::POST, path, None);
+    fixture.send(reissue, User::master("tester")).await.ok();
+    for mut client in clients {
+        assert_eq!(client.rest().await, "");
+    }
+}

@@ -188,6 +188,7 @@ impl Planner {
                 .into_iter()
                 .map(|(key, value, _)| (key.to_owned(), value))
                 .collect(),
+            stages: Vec::new(),
         };
         Some(Record {
             verdict: Some(Verdict::Progressing),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use kennel_types::Timestamp;
+
 use super::super::nodes::Nodes;
 use super::super::sets::Set;
 use super::slot::{Selected, StagedCounts};
@@ -15,7 +17,8 @@ use crate::rollout::stage::Size;
 use crate::rollout::state::{AllNodes, Cut};
 
 /// The index of a `spread` value; without `spread`, all nodes have the same.
-pub(super) type ValueId = NonZeroU32;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) struct ValueId(NonZeroU32);
 
 /// The values of the `spread` label.
 #[derive(Debug, Default)]
@@ -34,13 +37,13 @@ impl Values {
         let id = u32::try_from(self.names.len())
             .ok()
             .and_then(NonZeroU32::new);
-        let id = id.expect("there are fewer than four billion values");
+        let id = ValueId(id.expect("there are fewer than four billion values"));
         self.ids.insert(value, id);
         id
     }
 
     pub(super) fn name(&self, id: ValueId) -> &Arc<str> {
-        &self.names[id.get() as usize - 1]
+        &self.names[id.0.get() as usize - 1]
     }
 }
 
@@ -89,14 +92,13 @@ impl Staged {
         view.is_some_and(|view| selector.matches(|key| view.labels.get(key).map(String::as_str)))
     }
 
-    /// The present stage takes nodes by label, and no earlier one did: a node that loses the label goes back (R3.7).
-    pub(super) fn follows_labels(&self) -> bool {
-        let by_label = |size: &Size| matches!(size, Size::Nodes(_));
-        let Some(stage) = self.state().map(|state| state.stage) else {
-            return false;
-        };
-        let earlier = self.policy.stages.iter().take(stage.saturating_sub(1));
-        self.stage_size().is_some_and(by_label) && !earlier.map(|s| &s.size).any(by_label)
+    /// Whether a node that the present stage does not reach stays admitted by the pod of the target that it has (R3.1,
+    /// R3.7). Where another controller creates pods there is no way back (R11).
+    pub(super) fn keeps_target(&self, node: NodeId, created: Timestamp, nodes: &Nodes) -> bool {
+        let view = nodes.view(node);
+        let label = |key: &str| view.and_then(|view| view.labels.get(key).map(String::as_str));
+        let state = self.state();
+        self.assist || state.is_none_or(|s| self.policy.keeps_target(s, created, label))
     }
 
     /// Enters a node into the rollout's nodes, or takes it out, after its eligibility or labels have changed.

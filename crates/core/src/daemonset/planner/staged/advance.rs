@@ -90,6 +90,7 @@ impl Planner {
             reason: None,
             accepted: Accepted::None,
             seen: self.seen_at_start(set),
+            stages: Vec::new(),
             stable,
         };
         let has_pods = !known.hash_uses.is_empty();
@@ -344,6 +345,7 @@ impl Planner {
         state
             .seen
             .retain(|key, value| staged.commands.has(key, value));
+        state.note_stages(staged.state());
         let start = PhaseStart {
             since: state.since,
             at: self.steady + state.since.saturating_since(self.wall),
@@ -372,7 +374,7 @@ impl Planner {
                 uid: target.uid,
             },
             version: target.version,
-            record,
+            record: Box::new(record),
         };
         self.request(ticket, set, write, WriteKind::Record(notes));
         // Nothing changes revision before it is written.

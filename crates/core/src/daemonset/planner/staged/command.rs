@@ -7,8 +7,8 @@ use super::super::Planner;
 use super::advance::next_second;
 use super::{Staged, Standing};
 use crate::ids::SetId;
-use crate::rollout::command::Command;
-use crate::rollout::state::{Accepted, AllNodes, Cut, Phase, State, Verdict};
+use crate::rollout::command::{Command, Commands};
+use crate::rollout::state::{Accepted, AllNodes, Cut, Phase, Record, State, Verdict};
 
 impl Planner {
     /// A target whose verdict is stable has no use for commands.
@@ -21,6 +21,39 @@ impl Planner {
         match command {
             Some((key, value)) => self.ignore_command(set, key, &value),
             None => self.unstick(set),
+        }
+    }
+
+    /// Without a policy nothing is rolled out in stages, so `abort`, `promote` and `retry` have nothing to act on. No state
+    /// can record that this was told, so every controller tells it once. `record` has what was carried out before.
+    pub(super) fn tell_without_policy(
+        &mut self,
+        set: SetId,
+        commands: &Commands,
+        plain: bool,
+        record: &Record,
+    ) {
+        let known = &mut self.sets[set];
+        if commands.once.is_empty() && known.ignored_commands.is_empty() {
+            return;
+        }
+        let told = std::mem::take(&mut known.ignored_commands);
+        if !plain {
+            return;
+        }
+        let reference = known.reference.clone();
+        let seen = record.state.as_ref().map(|state| &state.seen);
+        for (key, value, _) in &commands.once {
+            let done = seen.is_some_and(|seen| seen.get(*key) == Some(value));
+            if done {
+                continue;
+            }
+            self.sets[set].ignored_commands.insert(key, value.clone());
+            if told.get(key) != Some(value) {
+                let name = format!("{}{key}", crate::rollout::PREFIX);
+                let text = format!("{name}: {value:?} does nothing: no rollout policy applies");
+                self.emit(&reference, true, "CommandIgnored", text);
+            }
         }
     }
 
@@ -63,6 +96,7 @@ impl Planner {
             reason: None,
             accepted: Accepted::None,
             seen: BTreeMap::new(),
+            stages: Vec::new(),
         })
     }
 

@@ -39,6 +39,8 @@ struct Found<'a> {
     /// The pod of the target that is not being deleted.
     target: Option<&'a Hot>,
     target_available: bool,
+    /// When the oldest such pod was created.
+    target_created: Option<Timestamp>,
     /// An available pod of a revision that is neither the target nor stable, and has not failed.
     superseded_available: bool,
     any: bool,
@@ -117,7 +119,7 @@ impl Staged {
         let unreachable = skips && readiness == Readiness::Unknown;
         let (found, judged) = self.look(slot, target, context);
         let in_rollout = mine.value.is_some();
-        let admitted = in_rollout && self.admits(set, node, mine, found.target.is_some(), context);
+        let admitted = in_rollout && self.admits(set, node, mine, found.target_created, context);
         let driven = match self.standing {
             Standing::Direct => Driven::Target,
             _ => self.drive(admitted, found),
@@ -224,12 +226,14 @@ impl Staged {
             found, admitted, ..
         } = *turn;
         let blamed = self.blames(set, node, found, turn.readiness, context);
+        let skips = self.policy.down_nodes == DownNodes::Skip;
         let pod = found.target;
         let evidence = Evidence {
             pod_failed: pod.is_some_and(|pod| pod.phase == PodPhase::Failed),
             restarts: pod.map_or(0, |pod| pod.restarts),
             before: pod.map_or(Before::None, |pod| self.before_of(pod, mine)),
             blamed,
+            skipped: skips && turn.readiness != Readiness::Ready,
         };
         let wanted = mine.selected.by_target;
         // Its taints keep the pod away.
@@ -253,8 +257,7 @@ impl Staged {
                 mine.judge_at = mine.judge_at.min(at);
             }
         }
-        let down = turn.readiness != Readiness::Ready && !blamed;
-        let skipped = self.policy.down_nodes == DownNodes::Skip && down;
+        let skipped = evidence.skipped && !blamed;
         mine.counts = StagedCounts {
             admitted,
             healthy: admitted && healthy,
@@ -296,6 +299,10 @@ impl Staged {
             if self.is_of(hot, target) {
                 found.target = Some(hot);
                 found.target_available |= available;
+                let oldest = found
+                    .target_created
+                    .map_or(hot.created, |o| o.min(hot.created));
+                found.target_created = Some(oldest);
                 judged = Some(pod);
             } else {
                 let stable = self.stable.as_ref();
@@ -320,7 +327,7 @@ impl Staged {
         set: &Set,
         node: NodeId,
         mine: &StagedSlot,
-        has_target: bool,
+        target_created: Option<Timestamp>,
         context: Context<'_>,
     ) -> bool {
         match self.standing {
@@ -330,7 +337,8 @@ impl Staged {
                 let place = || Self::place(set, node, context.nodes);
                 self.cut.admits(mine.value, place)
                     || self.is_selected(node, context.nodes)
-                    || (has_target && (self.assist || !self.follows_labels()))
+                    || target_created
+                        .is_some_and(|created| self.keeps_target(node, created, context.nodes))
             }
         }
     }
@@ -412,8 +420,8 @@ impl Staged {
         let tick = context.tick;
         if mine.judged != judged {
             mine.judged = judged;
-            let age = found.target.and_then(|pod| pod.born.age(tick));
-            mine.not_ready = Stopwatch::started(age.unwrap_or(Duration::ZERO));
+            // It was created just now, or nobody knows how long it was not ready: the wait starts over (R5.1).
+            mine.not_ready = Stopwatch::default();
         }
         if found.target_available {
             mine.not_ready = Stopwatch::default();

@@ -19,6 +19,8 @@ pub(super) struct Evidence {
     pub(super) before: Before,
     /// The node is down and to be blamed on the target.
     pub(super) blamed: bool,
+    /// The node is down, which is not the pod's fault: that it is not available does not count (R4.1).
+    pub(super) skipped: bool,
 }
 
 /// The judgement, and when it may change by time alone.
@@ -49,7 +51,7 @@ pub(super) fn judge(
     };
     let ailment = ailment.filter(|(_, limit)| due(slot.ailing_since.after(*limit)));
     let late = slot.not_ready.reaches(policy.healthy_deadline, now);
-    let late = late.is_some_and(&mut due);
+    let late = late.is_some_and(&mut due) && !evidence.skipped;
     let cause = if evidence.pod_failed {
         Some(Cause::PodFailed)
     } else if evidence.restarts > policy.max_restarts {

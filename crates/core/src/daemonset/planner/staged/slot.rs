@@ -139,14 +139,6 @@ pub(in super::super) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// One that was started this long ago.
-    pub(in super::super) fn started(ago: Duration) -> Self {
-        Self {
-            elapsed: Tick::default().after(ago),
-            since: None,
-        }
-    }
-
     pub(in super::super) fn run(&mut self, running: bool, now: Tick) {
         match (self.since, running) {
             (None, true) => self.since = std::num::NonZeroU32::new(now.0.max(1)),
@@ -185,7 +177,7 @@ pub(in super::super) struct StagedSlot {
     /// When to judge the node again.
     pub(in super::super) judge_at: Tick,
     /// The index of its `spread` value, while it is one of the rollout's nodes.
-    pub(in super::super) value: Option<std::num::NonZeroU32>,
+    pub(in super::super) value: Option<super::admission::ValueId>,
     /// Eligibility by stable's template.
     pub(in super::super) stable_fit: Option<Fit>,
     pub(in super::super) selected: Selected,
@@ -243,14 +235,14 @@ mod tests {
     fn a_stopwatch_counts_only_while_it_runs() {
         let second = Duration::from_secs(1);
         let tick = |seconds: u32| Tick(seconds * 10);
-        let mut watch = Stopwatch::started(4 * second);
-        assert_eq!(watch.reaches(10 * second, tick(100)), None);
+        let mut watch = Stopwatch::default();
+        assert_eq!(watch.reaches(6 * second, tick(100)), None);
         watch.run(true, tick(100));
-        assert_eq!(watch.reaches(10 * second, tick(101)), Some(tick(106)));
+        assert_eq!(watch.reaches(6 * second, tick(101)), Some(tick(106)));
         watch.run(false, tick(103));
-        assert_eq!(watch.reaches(10 * second, tick(200)), None);
+        assert_eq!(watch.reaches(6 * second, tick(200)), None);
         watch.run(true, tick(200));
-        assert_eq!(watch.reaches(10 * second, tick(202)), Some(tick(203)));
-        assert_eq!(watch.reaches(10 * second, tick(209)), Some(tick(209)));
+        assert_eq!(watch.reaches(6 * second, tick(202)), Some(tick(203)));
+        assert_eq!(watch.reaches(6 * second, tick(209)), Some(tick(209)));
     }
 }

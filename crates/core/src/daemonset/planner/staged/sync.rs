@@ -101,6 +101,13 @@ impl Planner {
         let commands = Commands::parse(&known.view.annotations);
         let record = target.record.owned_by(&known.reference.uid);
         let failed = record.verdict == Some(Verdict::Failed);
+        let plain = match setting {
+            Setting::Policy(_) | Setting::Invalid(_) => false,
+            Setting::Absent => !failed,
+            Setting::Off => true,
+        };
+        self.tell_without_policy(set, &commands, plain, &record);
+        let known = &self.sets[set];
         let has_policy = match &setting {
             Setting::Policy(_) | Setting::Invalid(_) => true,
             Setting::Absent => failed,
@@ -228,7 +235,7 @@ impl Planner {
             self.write_revision(set, object, |revision| Write::WriteRecord {
                 revision,
                 version,
-                record,
+                record: Box::new(record),
             });
         }
     }

@@ -109,10 +109,8 @@ impl ReferencePlanner {
         let pod = Self::target_pod(law, name);
         let judged = pod.map(|pod| pod.view.uid.clone());
         if node.judged != judged {
-            node.judged = judged;
-            let born = pod.map(|pod| self.pods[&pod.view.uid].born);
-            let age = born.map_or(0, |born| signed(tick) - born);
-            (node.not_ready, node.since) = (u64::try_from(age).unwrap(), None);
+            // R5.1: a wait starts when the model first sees the pod, also one that a controller before has waited for.
+            (node.judged, node.not_ready, node.since) = (judged, 0, None);
         }
         if pod.is_some_and(|pod| pod.available) {
             (node.not_ready, node.since) = (0, None);
@@ -175,7 +173,9 @@ impl ReferencePlanner {
         };
         let run = node.since.map_or(0, |since| tick.saturating_sub(since));
         let late = node.not_ready + run >= tenths(law.policy.healthy_deadline);
-        ails.or(late.then_some("NotAvailable"))
+        // R4.1: a node that is down is waited for by nobody.
+        let waited_for = law.readiness(name) == Readiness::Ready || !law.skips_down_nodes();
+        ails.or((late && waited_for).then_some("NotAvailable"))
     }
 
     /// R4.2.

@@ -2,7 +2,8 @@
 
 use kennel_test_support::with_seeds;
 
-use super::super::super::view::Strategy;
+use super::super::super::view::{PodView, Readiness, Strategy};
+use super::super::Uid;
 use super::super::fake_cluster::Kind;
 use super::super::histories::{KINDS_WEIGHTED, fixed_seeds};
 use super::rollouts::Rollouts;
@@ -107,6 +108,61 @@ fn r8_1_a_killed_controller_goes_on_where_it_stopped() {
         rollouts.change_template(1);
         steps_and_kills(&mut rollouts, KILLS);
         assert_eq!(rollouts.kills, KILLS);
+        finish(&mut rollouts, 1);
+        ends(&rollouts, 1, Verdict::Stable, Phase::Complete);
+        assert_eq!(rollouts.available(1), NODES, "seed {seed}");
+    });
+}
+
+/// A node dies with its pods, or one returns. Somebody works on those that are down, so that the target is not blamed.
+fn toggle_node(rollouts: &mut Rollouts) {
+    let names: Vec<Uid> = rollouts.cluster.nodes.keys().cloned().collect();
+    let Some(name) = rollouts.rng.choice(&names).cloned() else {
+        return;
+    };
+    let node = rollouts.cluster.nodes.get_mut(&name).unwrap();
+    let dies = node.ready == Readiness::Ready;
+    (node.ready, node.unschedulable) = if dies {
+        (Readiness::Unknown, true)
+    } else {
+        (Readiness::Ready, false)
+    };
+    rollouts.cluster.changed(Kind::Nodes, &name, false);
+    let pods = rollouts.cluster.pods.values();
+    let here = pods.filter(|pod| pod.bound_to.as_ref() == Some(&name));
+    let here: Vec<Uid> = here.map(|pod| pod.uid.clone()).collect();
+    for uid in here.iter().filter(|_| dies) {
+        let edit = |pod: &mut PodView| pod.ready_since = None;
+        rollouts.cluster.edit_pod(uid, false, edit);
+    }
+}
+
+fn return_all(rollouts: &mut Rollouts) {
+    let names: Vec<Uid> = rollouts.cluster.nodes.keys().cloned().collect();
+    for name in names {
+        let node = rollouts.cluster.nodes.get_mut(&name).unwrap();
+        (node.ready, node.unschedulable) = (Readiness::Ready, false);
+        rollouts.cluster.changed(Kind::Nodes, &name, false);
+    }
+}
+
+#[test]
+fn r8_1_kills_and_nodes_that_are_down_change_no_verdict() {
+    with_seeds(fixed_seeds(16), |seed| {
+        // Where nodes that are down count, one that stays down fails the rollout.
+        let seed = if seed % 6 == 3 { seed + 1 } else { seed };
+        let mut rollouts = cluster(seed);
+        rollouts.annotate(&[("healthy-deadline", "4m")]);
+        rollouts.change_template(1);
+        for _ in 0..KILLS {
+            toggle_node(&mut rollouts);
+            steps_and_kills(&mut rollouts, 1);
+        }
+        // Whoever is down now stays down for hours, and a new controller comes.
+        rollouts.settle();
+        rollouts.kill();
+        rollouts.settle();
+        return_all(&mut rollouts);
         finish(&mut rollouts, 1);
         ends(&rollouts, 1, Verdict::Stable, Phase::Complete);
         assert_eq!(rollouts.available(1), NODES, "seed {seed}");

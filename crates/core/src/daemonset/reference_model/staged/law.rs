@@ -69,6 +69,7 @@ impl<'a> Law<'a> {
     /// `None` while the current template has no revision.
     pub(super) fn new(
         set: &'a DaemonSetView,
+        namespaces: &BTreeMap<Arc<str>, BTreeMap<String, String>>,
         nodes: &'a BTreeMap<Arc<str>, NodeView>,
         pods: Vec<Daemon<'a>>,
         revisions: Vec<&'a Revision>,
@@ -82,7 +83,10 @@ impl<'a> Law<'a> {
             verdict: target.record.verdict,
             state: target.record.state.clone().filter(own),
         };
-        let setting = Setting::parse(&set.annotations, &BTreeMap::new());
+        // R1.1
+        let none = BTreeMap::new();
+        let defaults = namespaces.get(&set.namespace).unwrap_or(&none);
+        let setting = Setting::parse(&set.annotations, defaults);
         let commands = Commands::parse(&set.annotations);
         let halts = commands.pause.is_some() || commands.freeze.is_some();
         let by_record = match (record.verdict, record.state.is_some()) {
@@ -413,12 +417,35 @@ impl<'a> Law<'a> {
         node.is_some_and(|node| selector.matches(|key| node.labels.get(key).map(String::as_str)))
     }
 
-    /// R3.7: a node that loses the label of the present stage goes back. What an earlier stage took by label stays.
-    fn follows_labels(&self) -> bool {
-        let by_label = |size: &Size| matches!(size, Size::Nodes(_));
-        let stage = self.state().map_or(0, |state| state.stage);
-        let mut earlier = self.policy.stages.iter().take(stage.saturating_sub(1));
-        self.stage_size().is_some_and(by_label) && !earlier.any(|stage| by_label(&stage.size))
+    /// R3.7: a node that loses the label of the present stage goes back. What an earlier stage took by label stays: such
+    /// a node has that stage's label, or had its pod before the present stage began.
+    fn goes_back(&self, name: &str) -> bool {
+        if !matches!(self.stage_size(), Some(Size::Nodes(_))) {
+            return false;
+        }
+        let state = self.state().unwrap();
+        let mut followed = Vec::new();
+        for stage in self.policy.stages.iter().take(state.stage - 1) {
+            if let Size::Nodes(selector) = &stage.size {
+                followed.push(selector);
+            }
+        }
+        if followed.is_empty() {
+            return true;
+        }
+        let labels = self.nodes.get(name).map(|node| &node.labels);
+        let label = |key: &str| labels.and_then(|all| all.get(key)).map(String::as_str);
+        let is_earlier = followed.iter().any(|selector| selector.matches(label));
+        let mut here = self.daemons_on(name);
+        let made_before = here.any(|daemon| {
+            let stays = !daemon.leaving && self.is_of_target(daemon.view);
+            let mut times = state.stages.iter();
+            let times = times.find(|times| times.stage == state.stage);
+            // A pod's second may have begun before the stage did, and the stage's is the one after it began.
+            let began = times.map_or(i64::MAX, |times| times.began.as_secs() - 1);
+            stays && daemon.view.created.as_secs() < began
+        });
+        !is_earlier && !made_before
     }
 
     pub(super) fn daemons_on<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b Daemon<'a>> {
@@ -447,7 +474,7 @@ impl<'a> Law<'a> {
             Standing::Unstarted | Standing::Back => false,
             Standing::Staged => {
                 self.is_reached(name)
-                    || (self.has_node(name) && self.has_target(name) && !self.follows_labels())
+                    || (self.has_node(name) && self.has_target(name) && !self.goes_back(name))
             }
         }
     }

@@ -14,7 +14,7 @@ use super::judging::Watched;
 use super::law::{Daemon, Law, Standing};
 use crate::rollout::command::Commands;
 use crate::rollout::policy::{Policy, Setting};
-use crate::rollout::state::{Record, State, Verdict};
+use crate::rollout::state::{Phase, Record, StageTimes, State, Verdict};
 
 /// What a rollout is derived from. It is derived anew when any of this changes.
 #[derive(Clone, PartialEq)]
@@ -141,12 +141,48 @@ pub(in super::super) fn record_text(write: &Write) -> Option<String> {
     ))
 }
 
+/// R9.4: when each stage of the attempt was the present one.
+fn stage_times(old: Option<&State>, new: &State) -> Vec<StageTimes> {
+    let ends = matches!(
+        new.phase,
+        Phase::Complete | Phase::RollingBack | Phase::Held
+    );
+    let close = |mut times: Vec<StageTimes>| {
+        for open in times.iter_mut().filter(|times| times.ended.is_none()) {
+            open.ended = Some(new.since);
+        }
+        times
+    };
+    let opened = StageTimes {
+        stage: new.stage,
+        began: new.since,
+        ended: None,
+    };
+    let mut times = match old.filter(|old| old.attempt == new.attempt) {
+        Some(old) if ends => close(old.stages.clone()),
+        Some(old) if old.stage == new.stage => return old.stages.clone(),
+        Some(old) => [close(old.stages.clone()), vec![opened]].concat(),
+        None if ends || new.stage == 0 => Vec::new(),
+        None => vec![opened],
+    };
+    while times.len() > 32 {
+        times.remove(0);
+    }
+    times
+}
+
 impl ReferencePlanner {
     /// The rules for a DaemonSet that has a rollout.
     pub(in super::super) fn law<'a>(&'a self, set: &'a Set) -> Option<Law<'a>> {
         let rollout = set.rollout.as_ref()?;
         let revisions = rollout.revisions.iter().collect();
-        let law = Law::new(&set.view, &self.nodes, self.daemons(set), revisions)?;
+        let law = Law::new(
+            &set.view,
+            &self.namespaces,
+            &self.nodes,
+            self.daemons(set),
+            revisions,
+        )?;
         let law = law.with_stable(rollout.basis.stable.as_deref());
         Some(law.with_last_policy(Some(&rollout.policy)))
     }
@@ -172,7 +208,13 @@ impl ReferencePlanner {
     pub(in super::super) fn stable_hash(&self, uid: &Uid, claimed: &[Revision]) -> Option<String> {
         let set = &self.sets[uid];
         let claimed = claimed.iter().collect();
-        let law = Law::new(&set.view, &self.nodes, self.daemons(set), claimed)?;
+        let law = Law::new(
+            &set.view,
+            &self.namespaces,
+            &self.nodes,
+            self.daemons(set),
+            claimed,
+        )?;
         law.stable.map(|stable| stable.hash().to_owned())
     }
 
@@ -181,6 +223,7 @@ impl ReferencePlanner {
         let set = &self.sets[uid];
         let law = Law::new(
             &set.view,
+            &self.namespaces,
             &self.nodes,
             self.daemons(set),
             claimed.iter().collect(),
@@ -248,7 +291,7 @@ impl ReferencePlanner {
                 let write = Write::WriteRecord {
                     revision,
                     version,
-                    record,
+                    record: Box::new(record),
                 };
                 record_text(&write).unwrap()
             });
@@ -357,6 +400,8 @@ impl ReferencePlanner {
             let key = format!("{}{key}", crate::rollout::PREFIX);
             given.get(&key) == Some(value)
         });
+        let own = |state: &&State| *state.owner == **uid;
+        state.stages = stage_times(target.record.state.as_ref().filter(own), &state);
         let earlier = self.sets[uid].history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {
             self.set_mut(uid).rollout.as_mut().unwrap().stuck = true;
@@ -368,10 +413,10 @@ impl ReferencePlanner {
                 uid: target.uid.clone(),
             },
             version: target.version.clone(),
-            record: Record {
+            record: Box::new(Record {
                 verdict: Some(verdict),
                 state: Some(state),
-            },
+            }),
         };
         let text = record_text(&write).unwrap();
         let ticket = self.request(uid, &text, "".into(), Pending::Record(uid.clone()));

@@ -23,6 +23,7 @@ const VALUES: [(&str, &[&str]); 10] = [
             "100% 1m",
             "30% 20s",
             "1, 2, 3, 4 manual, 5",
+            "nodes(zone=a) 20s, nodes(pool=canary) 1m, 100%",
             "lots",
         ],
     ),
@@ -45,6 +46,10 @@ fn change_policy(rollouts: &mut Rollouts) {
     let value = values[rollouts.rng.usize(..values.len())];
     // Most policies can be read and are on.
     let remove = rollouts.rng.u8(..4) == 0 || (value == "none" && rollouts.rng.bool());
+    if rollouts.rng.u8(..4) == 0 {
+        let value = Some(value).filter(|_| !remove);
+        return rollouts.set_default(key, value);
+    }
     if remove {
         rollouts.unannotate(key);
     } else {
@@ -189,6 +194,9 @@ fn heal(rollouts: &mut Rollouts) {
     rollouts.sick.clear();
     for key in ["pause", "freeze"] {
         rollouts.unannotate(key);
+    }
+    for (key, _) in VALUES {
+        rollouts.set_default(key, None);
     }
     if rollouts.rng.bool() {
         rollouts.annotate(&[("stages", "2 1m, 100%")]);

@@ -57,6 +57,8 @@ pub(super) struct Rollouts {
     /// States whose controller is dead and that the API server has not received yet.
     late: Vec<InFlight>,
     pub(super) uid: Uid,
+    /// The annotations of the Namespace.
+    defaults: BTreeMap<String, String>,
     /// When the planner was started: its monotonic clock counts from there.
     started: Timestamp,
     /// Templates whose pods never become ready, and nodes on which none do.
@@ -93,6 +95,7 @@ impl Rollouts {
             results: Vec::new(),
             late: Vec::new(),
             uid: "".into(),
+            defaults: BTreeMap::new(),
             started: Timestamp::from_secs(1_000_000),
             broken: BTreeSet::new(),
             sick: BTreeSet::new(),
@@ -114,6 +117,7 @@ impl Rollouts {
         for kind in KINDS {
             while self.deliver(kind) {}
         }
+        self.show_namespace();
         self.apply(Event::Synced, None);
     }
 
@@ -426,6 +430,24 @@ impl Rollouts {
 
     pub(super) fn unannotate(&mut self, key: &str) {
         self.set_annotation(key, None);
+    }
+
+    /// Changes a default of the Namespace (R1.1), or removes it.
+    pub(super) fn set_default(&mut self, key: &str, value: Option<&str>) {
+        let key = format!("{PREFIX}{key}");
+        match value {
+            Some(value) => self.defaults.insert(key, value.to_owned()),
+            None => self.defaults.remove(&key),
+        };
+        self.show_namespace();
+    }
+
+    fn show_namespace(&mut self) {
+        let namespace = Event::Namespace {
+            name: "default".into(),
+            annotations: self.defaults.clone(),
+        };
+        self.apply(namespace, None);
     }
 
     fn set_annotation(&mut self, key: &str, value: Option<&str>) {

@@ -18,6 +18,7 @@ use crate::rollout::policy::{Policy, Setting};
 pub(super) struct Seen {
     pub(super) sets: BTreeMap<Uid, DaemonSetView>,
     pub(super) nodes: BTreeMap<Arc<str>, NodeView>,
+    namespaces: BTreeMap<Arc<str>, BTreeMap<String, String>>,
     pub(super) pods: BTreeMap<Uid, PodView>,
     pub(super) revisions: BTreeMap<Uid, Revision>,
     /// Revisions that answers have shown and no watch yet. The controller may have forgotten those that it created for a
@@ -52,8 +53,15 @@ impl Seen {
                 self.remember_stable(uid);
                 self.revisions.remove(uid);
             }
+            Event::Namespace { name, annotations } => {
+                self.namespaces.insert(name.clone(), annotations.clone());
+                let there = self.sets.values().filter(|set| set.namespace == *name);
+                let there: Vec<DaemonSetView> = there.cloned().collect();
+                for view in &there {
+                    self.show_set(view);
+                }
+            }
             Event::Synced
-            | Event::Namespace { .. }
             | Event::Config(_)
             | Event::WriteFinished { .. }
             | Event::CheckFinished { .. }
@@ -93,7 +101,9 @@ impl Seen {
 
     fn show_set(&mut self, view: &DaemonSetView) {
         self.sets.insert(view.uid.clone(), view.clone());
-        if let Setting::Policy(policy) = Setting::parse(&view.annotations, &BTreeMap::new()) {
+        let none = BTreeMap::new();
+        let defaults = self.namespaces.get(&view.namespace).unwrap_or(&none);
+        if let Setting::Policy(policy) = Setting::parse(&view.annotations, defaults) {
             self.policy = Some(*policy);
             return;
         }
@@ -144,7 +154,13 @@ impl Seen {
         });
         let revisions = self.revisions.values().chain(&self.lost_stable);
         let revisions = revisions.filter(|revision| revision.controller.as_ref() == Some(uid));
-        let law = Law::new(set, &self.nodes, pods.collect(), revisions.collect())?;
+        let law = Law::new(
+            set,
+            &self.namespaces,
+            &self.nodes,
+            pods.collect(),
+            revisions.collect(),
+        )?;
         let mut law = law.with_last_policy(self.policy.as_ref());
         law.uncertain = !self.unshown.is_empty();
         Some(law)

@@ -203,6 +203,7 @@ impl Stepping<'_, '_> {
             reason: None,
             accepted: Accepted::None,
             seen: BTreeMap::new(),
+            stages: Vec::new(),
         }
     }
 

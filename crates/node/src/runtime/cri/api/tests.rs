@@ -1,8 +1,6 @@
 //! Compares our transcription of the CRI messages with the field numbers of the published proto,
-//! `k8s.io/cri-api/pkg/apis/runtime/v1/api.proto`.
-//!
-//! The entries before `PortForwardRequest` were read from that file. Those from there on (images, status, stats) were written
-//! without it and still have to be compared with it.
+//! `k8s.io/cri-api/pkg/apis/runtime/v1/api.proto` of Kubernetes 1.36, and those of containerd's own services with its
+//! `api/services/tasks/v1/tasks.proto`, `api/events/task.proto` and `api/types/event.proto`.
 
 use std::collections::BTreeMap;
 
@@ -155,11 +153,19 @@ const PUBLISHED: &[(&str, &str)] = &[
     ("ContainerAttributes", "id 1, labels 3"),
     ("CpuUsage", "usage_core_nano_seconds 2"),
     ("MemoryUsage", "working_set_bytes 2"),
+    // containerd
+    ("SubscribeRequest", "filters 1"),
+    ("Envelope", "namespace 2, topic 3, event 4"),
+    ("Any", "value 2"),
+    ("TaskExit", "container_id 1, id 2"),
+    ("KillRequest", "container_id 1, signal 3"),
+    ("WaitRequest", "container_id 1"),
 ];
 
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     include_str!("mod.rs"),
     include_str!("container.rs"),
+    include_str!("containerd.rs"),
     include_str!("image.rs"),
     include_str!("sandbox.rs"),
     include_str!("status.rs"),

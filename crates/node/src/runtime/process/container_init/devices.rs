@@ -31,7 +31,8 @@ const LINKS: [(&str, &str); 5] = [
 pub(super) fn mount_private(host_root: &Path, spec: &Spec, terminal: Option<&Path>) -> Result {
     let new = |dir: &str, options: &std::ffi::CStr| {
         std::fs::create_dir_all(dir).map_err(failed(dir))?;
-        let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+        // The nodes below are mounts of their own: they work, and nodes that the container creates do not.
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         mount("tmpfs", dir, "tmpfs", flags, Some(options)).map_err(failed(dir))
     };
     new("/dev", c"mode=755,size=64k")?;

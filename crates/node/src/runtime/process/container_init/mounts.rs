@@ -77,7 +77,7 @@ pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
     if spec.private_devices {
         mount_points.add_private(devices::PRIVATE.map(PathBuf::from));
     }
-    mount_volumes(&sources, &mut mount_points)?;
+    mount_volumes(&sources, &mut mount_points, spec.private_devices)?;
     if spec.read_only_root {
         make_read_only_except(&spec.mounts)?;
     }
@@ -149,7 +149,11 @@ fn unmount_host_root(read_only: bool) -> Result {
     removed.map_err(failed("the machine's root"))
 }
 
-fn mount_volumes(sources: &[(OwnedFd, &Mount)], mount_points: &mut MountPoints) -> Result {
+fn mount_volumes(
+    sources: &[(OwnedFd, &Mount)],
+    mount_points: &mut MountPoints,
+    private_devices: bool,
+) -> Result {
     for (tree, volume) in sources {
         let is_dir = rustix::fs::fstat(tree).is_ok_and(|stat| {
             rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
@@ -169,6 +173,22 @@ fn mount_volumes(sources: &[(OwnedFd, &Mount)], mount_points: &mut MountPoints) 
         if volume.read_only {
             make_read_only(&mount_point).map_err(failed(&name))?;
         }
+        // A volume that is a device, or a directory of devices, is there to be used.
+        if private_devices && is_dir && !volume.host_path.starts_with("/dev") {
+            make_volume_nodev(&mount_point).map_err(failed(&name))?;
+        }
+    }
+    Ok(())
+}
+
+/// No device node on a volume works, whoever created it: cgroups of version 2 have no files for device rules.
+fn make_volume_nodev(mount_point: &Path) -> rustix::io::Result<()> {
+    remount(mount_point, MountFlags::NODEV)?;
+    let entries = mountinfo::read().map_err(|_| rustix::io::Errno::IO)?;
+    let below = |point: &Path| point.starts_with(mount_point) && point != mount_point;
+    for entry in entries.iter().filter(|entry| below(&entry.mount_point)) {
+        // Fails for mounts that are hidden by others.
+        let _hidden = remount(&entry.mount_point, MountFlags::NODEV);
     }
     Ok(())
 }

@@ -158,3 +158,37 @@ fn r6_1_failures_are_accepted_again_when_the_command_is_given_again() {
         (Phase::Updating, 3)
     );
 }
+
+#[test]
+fn r6_1_a_command_without_a_policy_is_told_of_once() {
+    let mut cluster = Cluster::new(3, &[]);
+    cluster.annotate(&[("abort", "x"), ("promote", "x/full")]);
+    cluster.run();
+    assert_eq!(cluster.told(IGNORED), 2, "{:?}", cluster.events);
+    let (_, text) = cluster.events.iter().find(|(r, _)| r == IGNORED).unwrap();
+    assert_eq!(
+        text,
+        "rollout.kennel.dev/abort: \"x\" does nothing: no rollout policy applies"
+    );
+    cluster.advance(60);
+    cluster.roll_out(1);
+    assert_eq!(cluster.counts(), [(1, 3)].into());
+    assert_eq!(cluster.told(IGNORED), 2, "{:?}", cluster.events);
+    // Upstream's behaviour: nothing is written for it.
+    assert_eq!(cluster.phase(1), (None, None));
+    assert_eq!(cluster.conditions(), []);
+    cluster.annotate(&[("abort", "y"), ("policy", "none")]);
+    cluster.run();
+    assert_eq!(cluster.told(IGNORED), 3, "{:?}", cluster.events);
+}
+
+#[test]
+fn r6_1_what_was_carried_out_is_not_told_of_when_the_policy_goes() {
+    let mut cluster = Cluster::new(3, &[("stages", "1 manual, 100%")]);
+    cluster.roll_out(1);
+    cluster.promote(1, 1);
+    assert_eq!(cluster.phase(1).0, STABLE);
+    cluster.unannotate(&["stages"]);
+    cluster.run();
+    assert_eq!(cluster.told(IGNORED), 0, "{:?}", cluster.events);
+}

@@ -8,12 +8,14 @@ mod config;
 mod down_nodes;
 mod failures;
 mod lost_revisions;
+mod namespaces;
 mod operations;
 mod order;
 mod policy_changes;
 mod progress;
 mod selection;
 mod two_controllers;
+mod waits;
 
 use cluster::Cluster;
 
@@ -178,6 +180,39 @@ fn r3_7_a_stage_by_label_follows_the_label() {
     cluster.edit_node("node-2", |node| node.labels.clear());
     cluster.run();
     assert_eq!(cluster.on(1), ["node-0"]);
+}
+
+#[test]
+fn r3_7_each_of_several_stages_by_label_follows_its_own() {
+    let stages = ("stages", "nodes(zone=a) 1h, nodes(zone=b) 1h, 100%");
+    let mut cluster = Cluster::new(6, &[stages]);
+    for (number, zone) in ["a", "a", "a", "b", "b", "c"].into_iter().enumerate() {
+        cluster.label(&format!("node-{number}"), "zone", zone);
+    }
+    cluster.run();
+    cluster.roll_out(1);
+    assert_eq!(cluster.on(1), ["node-0", "node-1", "node-2"]);
+    let lose = |cluster: &mut Cluster, name: &str| {
+        cluster.edit_node(name, |node| node.labels.clear());
+        cluster.run();
+    };
+    lose(&mut cluster, "node-0");
+    assert_eq!(cluster.on(1), ["node-1", "node-2"]);
+    cluster.advance(3_600);
+    let both = ["node-1", "node-2", "node-3", "node-4"];
+    assert_eq!(cluster.on(1), both);
+    // The label of the stage before is followed no longer.
+    lose(&mut cluster, "node-1");
+    assert_eq!(cluster.on(1), both);
+    lose(&mut cluster, "node-3");
+    assert_eq!(cluster.on(1), ["node-1", "node-2", "node-4"]);
+    cluster.restart();
+    assert_eq!(cluster.on(1), ["node-1", "node-2", "node-4"]);
+    cluster.label("node-5", "zone", "b");
+    cluster.run();
+    assert_eq!(cluster.on(1).len(), 4);
+    cluster.advance(3_600);
+    assert_eq!(cluster.counts(), [(1, 6)].into());
 }
 
 #[test]

@@ -1,4 +1,9 @@
 //! `/metrics/cadvisor`: the metrics of cAdvisor that dashboards use, as far as cgroups and `/proc` tell them.
+//!
+//! Beside its containers, a pod has rows of its own, with an empty `container`: the sums of its containers. cAdvisor also
+//! counts the sandbox there.
+
+mod metrics;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,49 +11,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kennel_client::metrics::{Metric, Observed, Page};
-use kennel_core::procfs::{self, Interface};
-use kennel_shim::cgroup::{Cgroups, Stats};
+use kennel_core::procfs::{self, Interface, Traffic};
+use kennel_shim::cgroup::{Cgroups, Devices, Stats, Transfers};
 
+pub use self::metrics::METRICS;
+use self::metrics::{
+    CACHE, CORES, CPU, CPU_PERIOD, CPU_QUOTA, MACHINE_MEMORY, MEMORY, MEMORY_LIMIT, PERIODS,
+    READ_BYTES, READS, RECEIVED, RECEIVED_DROPPED, RECEIVED_ERRORS, RECEIVED_PACKETS, RSS, STARTED,
+    SWAP, THROTTLED, THROTTLED_TIME, TRANSMITTED, TRANSMITTED_DROPPED, TRANSMITTED_ERRORS,
+    TRANSMITTED_PACKETS, WORKING_SET, WRITES, WRITTEN_BYTES,
+};
 use super::resource::{seconds, started_seconds};
 use super::{ContainerUsage, PodUsage, Sample, pods};
 use crate::agent::Machine;
 use crate::pods::CachedPod;
-
-kennel_core::metrics! {
-    pub METRICS;
-    Counter PERIODS = "container_cpu_cfs_periods_total" ["container" "id" "image" "name" "namespace" "pod"]
-        "Number of elapsed enforcement period intervals.";
-    Counter THROTTLED = "container_cpu_cfs_throttled_periods_total" ["container" "id" "image" "name" "namespace" "pod"]
-        "Number of throttled period intervals.";
-    Counter THROTTLED_TIME = "container_cpu_cfs_throttled_seconds_total" ["container" "id" "image" "name" "namespace" "pod"]
-        "Total time duration the container has been throttled.";
-    Counter CPU = "container_cpu_usage_seconds_total" ["container" "cpu" "id" "image" "name" "namespace" "pod"]
-        "Cumulative cpu time consumed in seconds.";
-    Gauge CACHE = "container_memory_cache" ["container" "id" "image" "name" "namespace" "pod"]
-        "Number of bytes of page cache memory.";
-    Gauge RSS = "container_memory_rss" ["container" "id" "image" "name" "namespace" "pod"]
-        "Size of RSS in bytes.";
-    Gauge MEMORY = "container_memory_usage_bytes" ["container" "id" "image" "name" "namespace" "pod"]
-        "Current memory usage in bytes, including all memory regardless of when it was accessed";
-    Gauge WORKING_SET = "container_memory_working_set_bytes" ["container" "id" "image" "name" "namespace" "pod"]
-        "Current working set in bytes.";
-    Counter RECEIVED = "container_network_receive_bytes_total" ["container" "id" "image" "interface" "name" "namespace" "pod"]
-        "Cumulative count of bytes received. Of pods with a network of their own.";
-    Counter TRANSMITTED = "container_network_transmit_bytes_total" ["container" "id" "image" "interface" "name" "namespace" "pod"]
-        "Cumulative count of bytes transmitted. Of pods with a network of their own.";
-    Gauge CPU_PERIOD = "container_spec_cpu_period" ["container" "id" "image" "name" "namespace" "pod"]
-        "CPU period of the container, in microseconds.";
-    Gauge CPU_QUOTA = "container_spec_cpu_quota" ["container" "id" "image" "name" "namespace" "pod"]
-        "CPU quota of the container, in microseconds. Containers without one have none.";
-    Gauge MEMORY_LIMIT = "container_spec_memory_limit_bytes" ["container" "id" "image" "name" "namespace" "pod"]
-        "Memory limit for the container; 0 without one.";
-    Gauge STARTED = "container_start_time_seconds" ["container" "id" "image" "name" "namespace" "pod"]
-        "Start time of the container since unix epoch in seconds.";
-    Gauge CORES = "machine_cpu_cores" ["boot_id" "machine_id" "system_uuid"]
-        "Number of logical CPU cores.";
-    Gauge MACHINE_MEMORY = "machine_memory_bytes" ["boot_id" "machine_id" "system_uuid"]
-        "Amount of memory installed on the machine.";
-}
 
 /// The text of `/metrics/cadvisor`. Reads files, so it may wait for a moment.
 pub(in crate::kubelet_api) fn page(
@@ -83,6 +59,8 @@ struct Container<'a> {
     /// Its cgroup from the root, as cAdvisor names containers; empty if unknown.
     id: String,
     stats: Stats,
+    /// By the names of the devices' files.
+    devices: Devices,
     /// Empty if it has the machine's network.
     interfaces: Vec<Interface>,
 }
@@ -91,10 +69,13 @@ impl<'a> Container<'a> {
     fn read(pod: &'a PodUsage<'a>, own: &'a ContainerUsage<'a>, groups: &Cgroups) -> Self {
         let path = own.usage.cgroup.trim_matches('/');
         let (mut id, mut stats, mut interfaces) = (String::new(), Stats::default(), Vec::new());
+        let mut devices = Devices::new();
         if !path.is_empty() {
             id = format!("/{path}");
             let group = groups.group(path);
             stats = group.stats();
+            let numbered = group.devices().into_iter();
+            devices = numbered.map(|(at, of)| (device_file(&at), of)).collect();
             interfaces = group
                 .processes()
                 .first()
@@ -106,8 +87,32 @@ impl<'a> Container<'a> {
             own,
             id,
             stats,
+            devices,
             interfaces,
         }
+    }
+
+    /// The cgroup around it.
+    fn pod_id(&self) -> String {
+        let parent = Path::new(&self.id).parent();
+        let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+        parent
+            .unwrap_or(Path::new("/"))
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// The labels of its pod.
+    fn pod_labels<'b>(&'b self, id: &'b str) -> [(&'static str, &'b str); 6] {
+        let pod = &self.pod.cached.pod.id;
+        [
+            ("container", ""),
+            ("id", id),
+            ("image", ""),
+            ("name", ""),
+            ("namespace", pod.namespace.as_str()),
+            ("pod", pod.name.as_str()),
+        ]
     }
 
     fn labels(&self) -> [(&'static str, &str); 6] {
@@ -121,6 +126,14 @@ impl<'a> Container<'a> {
             ("pod", pod.name.as_str()),
         ]
     }
+}
+
+/// The file of a block device, such as `/dev/sda` for `8:0`; its number if the kernel does not tell.
+fn device_file(number: &str) -> String {
+    let about = fs::read_to_string(format!("/sys/dev/block/{number}/uevent"));
+    let about = about.unwrap_or_default();
+    let name = about.lines().find_map(|line| line.strip_prefix("DEVNAME="));
+    name.map_or_else(|| number.to_owned(), |name| format!("/dev/{name}"))
 }
 
 /// The interfaces of a process, if its network is not the machine's.
@@ -166,12 +179,16 @@ impl Observed for Detailed<'_> {
             throttled(one, one.stats.throttled_time).map(seconds)
         });
         self.show_cpu(page);
-        self.rows(page, &CACHE, |one| one.stats.cache);
-        self.rows(page, &RSS, |one| one.stats.rss);
-        self.rows(page, &MEMORY, |one| one.stats.memory_usage);
+        self.show_devices(page, &READ_BYTES, |device| device.read_bytes);
+        self.show_devices(page, &READS, |device| device.reads);
+        self.show_devices(page, &WRITTEN_BYTES, |device| device.written_bytes);
+        self.show_devices(page, &WRITES, |device| device.writes);
+        self.rows_of_pods(page, &CACHE, |one| one.stats.cache);
+        self.rows_of_pods(page, &RSS, |one| one.stats.rss);
+        self.rows_of_pods(page, &SWAP, |one| one.stats.swap);
+        self.rows_of_pods(page, &MEMORY, |one| one.stats.memory_usage);
         self.show_working_set(page);
-        self.show_network(page, &RECEIVED, |interface| interface.received);
-        self.show_network(page, &TRANSMITTED, |interface| interface.transmitted);
+        self.show_traffic(page);
         self.rows(page, &CPU_PERIOD, |one| one.stats.cpu_period);
         self.rows(page, &CPU_QUOTA, |one| one.stats.cpu_quota);
         self.rows(page, &MEMORY_LIMIT, |one| one.stats.memory_limit);
@@ -195,6 +212,35 @@ impl Detailed<'_> {
         page.rows(metric, rows);
     }
 
+    /// The rows of containers, and of pods.
+    fn rows_of_pods(
+        &self,
+        page: &mut Page,
+        metric: &Metric,
+        of: impl Fn(&Container<'_>) -> Option<u64>,
+    ) {
+        let containers = self.containers.iter();
+        let containers = containers.filter_map(|one| Some((labelled(one.labels()), of(one)?)));
+        page.rows(metric, containers.chain(self.sums(&of, &[])));
+    }
+
+    /// The sum of a pod's containers, by its labels and `further` ones.
+    fn sums(
+        &self,
+        of: &impl Fn(&Container<'_>) -> Option<u64>,
+        further: &[(&str, &str)],
+    ) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for one in &self.containers {
+            let Some(value) = of(one) else { continue };
+            let id = one.pod_id();
+            let labels = one.pod_labels(&id).into_iter();
+            let labels = labelled(labels.chain(further.iter().copied()));
+            *sums.entry(labels).or_default() += value;
+        }
+        sums
+    }
+
     fn show_cpu(&self, page: &mut Page) {
         const TOTAL: (&str, &str) = ("cpu", "total");
         let machine = self.sample.cpu.map(|cpu| {
@@ -205,7 +251,9 @@ impl Detailed<'_> {
             let labels = labelled(one.labels().into_iter().chain([TOTAL]));
             (labels, seconds(one.own.usage.cpu))
         });
-        page.rows(&CPU, machine.into_iter().chain(containers));
+        let pods = self.sums(&|one| Some(one.own.usage.cpu), &[TOTAL]);
+        let pods = pods.into_iter().map(|(labels, cpu)| (labels, seconds(cpu)));
+        page.rows(&CPU, machine.into_iter().chain(containers).chain(pods));
     }
 
     fn show_working_set(&self, page: &mut Page) {
@@ -215,26 +263,51 @@ impl Detailed<'_> {
         });
         let containers = self.containers.iter();
         let containers = containers.map(|one| (labelled(one.labels()), one.own.usage.memory));
-        page.rows(&WORKING_SET, machine.into_iter().chain(containers));
+        let pods = self.sums(&|one| Some(one.own.usage.memory), &[]);
+        let rows = machine.into_iter().chain(containers).chain(pods);
+        page.rows(&WORKING_SET, rows);
+    }
+
+    fn show_devices(&self, page: &mut Page, metric: &Metric, of: impl Fn(&Transfers) -> u64) {
+        let rows = self.containers.iter().flat_map(|one| {
+            let devices = one.devices.iter();
+            devices.map(|(file, transfers)| {
+                let device = ("device", file.as_str());
+                let labels = labelled(one.labels().into_iter().chain([device]));
+                (labels, of(transfers))
+            })
+        });
+        page.rows(metric, rows);
+    }
+
+    fn show_traffic(&self, page: &mut Page) {
+        type Direction = fn(&Interface) -> &Traffic;
+        type Counter = fn(&Traffic) -> u64;
+        let received: Direction = |interface| &interface.received;
+        let transmitted: Direction = |interface| &interface.transmitted;
+        let rows: [(&Metric, Direction, Counter); 8] = [
+            (&RECEIVED, received, |traffic| traffic.bytes),
+            (&RECEIVED_ERRORS, received, |traffic| traffic.errors),
+            (&RECEIVED_DROPPED, received, |traffic| traffic.dropped),
+            (&RECEIVED_PACKETS, received, |traffic| traffic.packets),
+            (&TRANSMITTED, transmitted, |traffic| traffic.bytes),
+            (&TRANSMITTED_ERRORS, transmitted, |traffic| traffic.errors),
+            (&TRANSMITTED_DROPPED, transmitted, |traffic| traffic.dropped),
+            (&TRANSMITTED_PACKETS, transmitted, |traffic| traffic.packets),
+        ];
+        for (metric, direction, of) in rows {
+            self.show_network(page, metric, |interface| of(direction(interface)));
+        }
     }
 
     /// The containers of a pod share its network: the first tells.
     fn show_network(&self, page: &mut Page, metric: &Metric, of: impl Fn(&Interface) -> u64) {
         let mut rows = BTreeMap::new();
         for one in &self.containers {
-            let pod = &one.pod.cached.pod.id;
-            let id = Path::new(&one.id).parent().unwrap_or(Path::new("/"));
-            let id = id.to_string_lossy();
+            let id = one.pod_id();
             for interface in &one.interfaces {
-                let labels = labelled([
-                    ("container", ""),
-                    ("id", &*id),
-                    ("image", ""),
-                    ("interface", interface.name.as_str()),
-                    ("name", ""),
-                    ("namespace", pod.namespace.as_str()),
-                    ("pod", pod.name.as_str()),
-                ]);
+                let interfaces = ("interface", interface.name.as_str());
+                let labels = labelled(one.pod_labels(&id).into_iter().chain([interfaces]));
                 rows.entry(labels).or_insert_with(|| of(interface));
             }
         }

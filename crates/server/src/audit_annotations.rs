@@ -18,7 +18,7 @@ impl Annotations {
         self.0.is_empty()
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.0.iter().map(|(key, value)| (*key, value.to_string()))
     }
 }
