@@ -17,6 +17,8 @@ pub struct Stats {
     pub rss: Option<u64>,
     /// File cache, in bytes.
     pub cache: Option<u64>,
+    /// File cache that the kernel can reclaim first, in bytes.
+    pub inactive_file: Option<u64>,
     /// Memory on swap devices, in bytes.
     pub swap: Option<u64>,
     /// In bytes; 0 means unlimited.
@@ -49,6 +51,7 @@ impl Stats {
             memory_usage: number(&dir.join("memory.usage_in_bytes")),
             rss: field(&memory, "total_rss"),
             cache: field(&memory, "total_cache"),
+            inactive_file: field(&memory, "total_inactive_file"),
             swap: field(&memory, "total_swap"),
             memory_limit: limit,
             // -1 if there is none.
@@ -74,6 +77,7 @@ impl Stats {
             memory_usage: number(&dir.join("memory.current")),
             rss: field(&memory, "anon"),
             cache: field(&memory, "file"),
+            inactive_file: field(&memory, "inactive_file"),
             swap: number(&dir.join("memory.swap.current")),
             memory_limit: limit,
             cpu_quota: quota.parse().ok(),
@@ -84,12 +88,19 @@ impl Stats {
         }
     }
 
+    /// Usage without inactive file cache, in bytes; never more than `memory_usage`, because both are of the same read.
+    pub fn working_set(&self) -> Option<u64> {
+        let inactive = self.inactive_file.unwrap_or(0);
+        Some(self.memory_usage?.saturating_sub(inactive))
+    }
+
     /// What either of two hierarchies tells.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             memory_usage: self.memory_usage.or(other.memory_usage),
             rss: self.rss.or(other.rss),
             cache: self.cache.or(other.cache),
+            inactive_file: self.inactive_file.or(other.inactive_file),
             swap: self.swap.or(other.swap),
             memory_limit: self.memory_limit.or(other.memory_limit),
             cpu_quota: self.cpu_quota.or(other.cpu_quota),
@@ -125,6 +136,7 @@ mod tests {
         memory_usage: Some(9_000_000),
         rss: Some(5_000_000),
         cache: Some(4_000_000),
+        inactive_file: Some(1_000_000),
         swap: Some(12_288),
         memory_limit: Some(16_777_216),
         cpu_quota: Some(20_000),
@@ -159,6 +171,7 @@ mod tests {
         ])
         .group("g");
         assert_eq!(group.stats(), EXPECTED);
+        assert_eq!(group.stats().working_set(), Some(8_000_000));
         let usage = Usage {
             memory: 8_000_000,
             cpu: 123_456_789,

@@ -92,6 +92,11 @@ impl<'a> Container<'a> {
         }
     }
 
+    /// Of the same read as the other memory figures; the runtime's, which is older, where its cgroup is unknown.
+    fn working_set(&self) -> u64 {
+        self.stats.working_set().unwrap_or(self.own.usage.memory)
+    }
+
     /// The cgroup around it.
     fn pod_id(&self) -> String {
         let parent = Path::new(&self.id).parent();
@@ -262,8 +267,8 @@ impl Detailed<'_> {
             (labelled(MACHINE), working_set)
         });
         let containers = self.containers.iter();
-        let containers = containers.map(|one| (labelled(one.labels()), one.own.usage.memory));
-        let pods = self.sums(&|one| Some(one.own.usage.memory), &[]);
+        let containers = containers.map(|one| (labelled(one.labels()), one.working_set()));
+        let pods = self.sums(&|one| Some(one.working_set()), &[]);
         let rows = machine.into_iter().chain(containers).chain(pods);
         page.rows(&WORKING_SET, rows);
     }
