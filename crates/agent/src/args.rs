@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use kennel_core::duration;
+pub use kennel_core::taint::Taint;
 use kennel_core::taint::TaintEffect;
 use kennel_node::pressure::{Signal, Threshold, ThresholdError, thresholds};
 use kennel_node::runtime::process::POD_PIDS_LIMIT_DEFAULT;
-use serde_json::{Value, json};
 
 use crate::flag_values::{listen_address, server_url};
 
@@ -140,10 +140,6 @@ fn parse_grace_period(text: &str) -> Result<(Signal, Duration), InvalidValue> {
     Ok((signal, time))
 }
 
-/// A taint as an API object.
-#[derive(Clone, Debug)]
-pub struct Taint(pub Value);
-
 fn parse_label(text: &str) -> Result<(String, String), InvalidValue> {
     let (key, value) = text
         .split_once('=')
@@ -158,11 +154,11 @@ fn parse_taint(text: &str) -> Result<Taint, InvalidValue> {
     let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
     let unknown = || InvalidValue::Effect(effect.to_owned());
     let effect = TaintEffect::parse(effect).ok_or_else(unknown)?;
-    let mut taint = json!({"key": key, "effect": effect.as_str()});
-    if !value.is_empty() {
-        taint["value"] = value.into();
-    }
-    Ok(Taint(taint))
+    Ok(Taint {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        effect: effect.as_str().to_owned(),
+    })
 }
 
 #[derive(Clone, Debug, Args)]
@@ -273,16 +269,15 @@ mod tests {
 
     #[test]
     fn taints_parse_like_the_kubelets_flag() {
-        let check = |text: &str, expected: Option<Value>| {
-            assert_eq!(
-                parse_taint(text).ok().map(|taint| taint.0),
-                expected,
-                "{text}"
-            );
+        let check = |text: &str, expected: Option<Taint>| {
+            assert_eq!(parse_taint(text).ok(), expected, "{text}");
         };
-        let whole = json!({"key": "a/b", "value": "c", "effect": "NoSchedule"});
+        let whole = Taint {
+            value: "c".into(),
+            ..Taint::new("a/b", "NoSchedule")
+        };
         check("a/b=c:NoSchedule", Some(whole));
-        let bare = json!({"key": "a", "effect": "NoExecute"});
+        let bare = Taint::new("a", "NoExecute");
         check("a:NoExecute", Some(bare.clone()));
         check("a=:NoExecute", Some(bare));
         check("a=b:Never", None);

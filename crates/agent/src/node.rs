@@ -78,7 +78,6 @@ pub fn settings(
     addresses: Vec<IpAddr>,
     place: Place,
 ) -> anyhow::Result<Settings> {
-    let taints = args.register_with_taints.iter();
     let soft = args.eviction_soft.as_ref();
     let soft = soft.map_or(&[][..], |soft| soft.0.as_slice());
     let settings = Settings {
@@ -90,7 +89,7 @@ pub fn settings(
         },
         labels: args.node_labels.iter().cloned().collect(),
         annotations: BTreeMap::from([(RUNTIME_ANNOTATION.to_owned(), place.runtime)]),
-        taints: taints.map(|taint| taint.0.clone()).collect(),
+        taints: args.register_with_taints.clone(),
         listen: place.listen,
         cluster_dns: args.cluster_dns.clone(),
         cluster_domain: place.cluster_domain,

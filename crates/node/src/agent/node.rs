@@ -143,7 +143,7 @@ pub fn labels(settings: &Settings) -> Map<String, Value> {
 pub fn object(settings: &Settings, labels: &Map<String, Value>, status: &Value) -> Value {
     let mut spec = json!({});
     if !settings.taints.is_empty() {
-        spec["taints"] = settings.taints.clone().into();
+        spec["taints"] = json!(settings.taints);
     }
     json!({
         "apiVersion": "v1",

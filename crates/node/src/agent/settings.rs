@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kennel_core::pod::eviction::Threshold;
-use serde_json::Value;
+use kennel_core::taint::Taint;
 
 use crate::runtime::PodId;
 
@@ -20,8 +20,8 @@ pub struct Settings {
     pub labels: BTreeMap<String, String>,
     /// Annotations of the Node, kept up to date with each start.
     pub annotations: BTreeMap<String, String>,
-    /// Taints to register with, as API objects.
-    pub taints: Vec<Value>,
+    /// Taints to register with.
+    pub taints: Vec<Taint>,
     /// The address of the kubelet API.
     pub listen: SocketAddr,
     /// Name servers of pods with the DNS policy `ClusterFirst`.
