@@ -1,4 +1,4 @@
-//! The health checks of a server: `/healthz`, `/livez`, `/readyz`. Whoever has something to check adds a source to it; the
+//! The health checks of a server: `/healthz`, `/livez`, `/readyz`. Components add their checks to it; the
 //! store's and the listener's are added here.
 //!
 //! `/livez` has the checks that a restart can help; `/readyz` and `/healthz` have all. A check that starts or ceases to fail is

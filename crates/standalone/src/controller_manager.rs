@@ -31,7 +31,7 @@ use crate::supervisor::Supervisor;
 #[derive(Clone, Default)]
 pub struct Settings {
     pub lifecycle: lifecycle::Settings,
-    /// Whom the checks of rollout policies may ask.
+    /// The servers that checks of rollout policies may query.
     pub checks: CheckSettings,
 }
 

@@ -149,13 +149,7 @@ impl Fleet {
 
     /// What kubectl gets, as JSON.
     pub(crate) fn get(&self, what: &[&str]) -> Result<Value, String> {
-        let mut arguments = vec!["get", "-o", "json"];
-        arguments.extend(what);
-        let answer = self.kubectl.run(&arguments);
-        if answer.code == 0 {
-            return Ok(serde_json::from_str(&answer.stdout).unwrap());
-        }
-        Err(answer.stderr)
+        self.kubectl.get(what)
     }
 
     pub(crate) fn apply(&self, manifest: &str) {
@@ -164,7 +158,7 @@ impl Fleet {
             .ok();
     }
 
-    /// Waits until the pod is as it is to be, and says how it is.
+    /// Waits until the pod fulfils the condition, and returns it.
     pub(crate) fn pod(&self, name: &str, is: impl Fn(&Value) -> bool) -> Value {
         eventually(Deadline::seconds(PATIENCE), || {
             let pod = self.get(&["pod", name])?;
