@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 pub use kennel_store::LOCK_FILE;
 use kennel_store::Options;
 use tokio::net::TcpListener;
@@ -80,7 +82,13 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(config: Config) -> Result<Self, StartError> {
+    /// Boxed, so that the server is compiled once, in this crate: the code of an `async fn` is generated anew in each crate
+    /// that polls it.
+    pub fn start(config: Config) -> BoxFuture<'static, Result<Self, StartError>> {
+        Self::start_all(config).boxed()
+    }
+
+    async fn start_all(config: Config) -> Result<Self, StartError> {
         let static_tokens = config.token_file.as_deref().map(StaticTokens::open);
         let static_tokens = static_tokens.transpose()?;
         let backup_secret = config.backups.as_ref().and_then(|all| all.secret.as_ref());
@@ -146,8 +154,8 @@ impl Server {
     }
 
     /// Renews the certificates that expire soon, and warns of the others, as the server itself does regularly.
-    pub async fn renew_certificates(&self) {
-        Upkeep::default().pass(&self.api).await;
+    pub fn renew_certificates(&self) -> BoxFuture<'_, ()> {
+        async { Upkeep::default().pass(&self.api).await }.boxed()
     }
 
     pub fn url(&self) -> String {
