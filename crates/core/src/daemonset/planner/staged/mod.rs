@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   sync: policy, commands and the target's record ─▶ Staged (or none: then the DaemonSet behaves as upstream's)
+//!   stable_revision, other_revisions: which revision is stable, and writes to it and to earlier targets
 //!   decide, judge: one node ─▶ which revision it is driven to, is it healthy, has it failed ─▶ totals
 //!   admission: the rollout's nodes in order, and the cut
 //!   start, advance: totals and time ─▶ the next state
@@ -19,9 +20,11 @@ mod command;
 mod decide;
 mod describe;
 mod judge;
+mod other_revisions;
 mod progress;
 mod record;
 mod slot;
+mod stable_revision;
 mod start;
 mod status;
 mod sync;
