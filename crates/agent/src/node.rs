@@ -93,6 +93,7 @@ pub fn settings(
         taints: taints.map(|taint| taint.0.clone()).collect(),
         listen: place.listen,
         cluster_dns: args.cluster_dns.clone(),
+        service_proxy: false,
         cluster_domain: place.cluster_domain,
         api: place.api,
         manifest_dir: Some(manifests(args)),
