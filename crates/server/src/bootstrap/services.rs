@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::{ensure, replace, server_user};
 use crate::api::Api;
 use crate::object;
-use crate::registry;
+use crate::registry::{self, Resource};
 use crate::status::Result;
-use crate::tree::{at, list, map, number};
+use crate::tree::{at, list, list_mut, map, number, set, text};
 use crate::verbs;
 
 /// As upstream's.
@@ -35,7 +35,10 @@ const MANAGED_BY_US: &str = "kennel";
 /// Creates the Services that are missing, and brings their endpoints up to date.
 pub(super) async fn ensure_services(api: &Arc<Api>) -> Result<()> {
     kubernetes(api).await?;
-    dns(api).await
+    if let Err(reason) = dns(api).await? {
+        tracing::warn!("pods have no cluster DNS server: {reason}");
+    }
+    Ok(())
 }
 
 /// Restores the Services and their endpoints for as long as the server runs.
@@ -46,7 +49,12 @@ pub(crate) async fn keep_services(api: Arc<Api>) {
             () = ending.cancelled() => return,
             () = tokio::time::sleep(RECONCILE_INTERVAL) => {}
         }
-        if let Err(error) = ensure_services(&api).await {
+        let restored = async {
+            kubernetes(&api).await?;
+            // Why there is none was logged at the start.
+            dns(&api).await.map(drop)
+        };
+        if let Err(error) = restored.await {
             tracing::warn!(
                 error = error.message,
                 "cannot restore the services of this server"
@@ -68,49 +76,69 @@ async fn kubernetes(api: &Arc<Api>) -> Result<()> {
         },
     });
     ensure(api, "", "services", Some("default"), service).await?;
-    // The port may be another one than at the last start.
-    let row = registry::core("services");
-    let stored = stored(api, "default", "kubernetes");
-    let is_old = |stored: &Value| {
-        let first = list(stored, "spec.ports").first();
-        first.is_some_and(|first| number(first, "targetPort") != i64::from(port))
-    };
-    if stored.is_some_and(|stored| is_old(&stored)) {
-        let (user, namespace) = (server_user(), Some("default"));
-        let change = |service: &mut Value| service["spec"]["ports"][0]["targetPort"] = json!(port);
-        verbs::amend(api, &user, row, namespace, "kubernetes", change).await?;
-    }
+    follow_port(api, ("default", "kubernetes"), port).await?;
     let advertised = api.settings.advertised.address;
     let endpoint = advertised.map(|ip| SocketAddr::new(ip, port));
     let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
     write_endpoints(api, ("default", "kubernetes"), endpoint, ports).await
 }
 
+/// The port may be another one than at the last start.
+async fn follow_port(api: &Arc<Api>, (namespace, name): (&str, &str), port: u16) -> Result<()> {
+    let target = |one: &Value| number(one, "targetPort");
+    let is_old = |service: &Value| {
+        let mut ports = list(service, "spec.ports").iter();
+        ports.any(|one| target(one) != i64::from(port))
+    };
+    if !stored_service(api, namespace, name).is_some_and(|stored| is_old(&stored)) {
+        return Ok(());
+    }
+    let change = |service: &mut Value| {
+        for one in list_mut(service, "spec.ports") {
+            set(one, "targetPort", json!(port));
+        }
+    };
+    let (user, row) = (server_user(), registry::core("services"));
+    verbs::amend(api, &user, row, Some(namespace), name, change).await
+}
+
+/// Why there is no Service `kube-dns`.
+#[derive(Debug, thiserror::Error)]
+enum NoDns {
+    #[error("the range of cluster IPs is too small for the service {DNS_NAMESPACE}/{DNS}")]
+    Range,
+    /// Another service may have the address: names do not work then, and all else does.
+    #[error("cannot create the service {DNS_NAMESPACE}/{DNS}: {0}")]
+    Refused(String),
+}
+
 /// The Service `kube-dns`, through which pods reach the DNS server of this process.
-async fn dns(api: &Arc<Api>) -> Result<()> {
+async fn dns(api: &Arc<Api>) -> Result<std::result::Result<(), NoDns>> {
     let Some(endpoint) = api.settings.advertised.reachable_dns() else {
-        return remove_dns(api).await;
+        return remove_dns(api).await.map(Ok);
     };
     let port = endpoint.port();
-    if stored(api, DNS_NAMESPACE, DNS).is_none() {
-        create_dns(api, port).await;
+    if stored_service(api, DNS_NAMESPACE, DNS).is_none()
+        && let Err(reason) = create_dns(api, port).await
+    {
+        return Ok(Err(reason));
     }
-    if !stored(api, DNS_NAMESPACE, DNS).is_some_and(|service| is_ours(&service)) {
-        return Ok(());
+    if !stored_service(api, DNS_NAMESPACE, DNS).is_some_and(|service| is_ours(&service)) {
+        return Ok(Ok(()));
     }
     let ports = json!([
         {"name": "dns", "port": port, "protocol": "UDP"},
         {"name": "dns-tcp", "port": port, "protocol": "TCP"},
     ]);
-    write_endpoints(api, (DNS_NAMESPACE, DNS), Some(endpoint), ports).await
+    follow_port(api, (DNS_NAMESPACE, DNS), port).await?;
+    let endpoint = Some(endpoint);
+    let written = write_endpoints(api, (DNS_NAMESPACE, DNS), endpoint, ports).await;
+    written.map(Ok)
 }
 
-async fn create_dns(api: &Arc<Api>, port: u16) {
-    let Some(address) = api.settings.service_cidr.0.nth(DNS_ADDRESS) else {
-        return tracing::warn!(
-            "the range of cluster IPs is too small for the service {DNS_NAMESPACE}/{DNS}"
-        );
-    };
+async fn create_dns(api: &Arc<Api>, port: u16) -> std::result::Result<(), NoDns> {
+    let address = api.settings.service_cidr.0.nth(DNS_ADDRESS);
+    let address = address.ok_or(NoDns::Range)?;
     let service = json!({
         "metadata": {"name": DNS, "labels": {
             "k8s-app": DNS,
@@ -126,18 +154,13 @@ async fn create_dns(api: &Arc<Api>, port: u16) {
             ],
         },
     });
-    // Another service may have the address: names do not work then, and all else does.
-    if let Err(error) = ensure(api, "", "services", Some(DNS_NAMESPACE), service).await {
-        tracing::warn!(
-            error = error.message,
-            "cannot create the service {DNS_NAMESPACE}/{DNS}: pods have no cluster DNS server"
-        );
-    }
+    let created = ensure(api, "", "services", Some(DNS_NAMESPACE), service).await;
+    created.map_err(|error| NoDns::Refused(error.message))
 }
 
 /// Deletes our `kube-dns` if pods cannot reach a DNS server here, so that agents do not send them to it.
 async fn remove_dns(api: &Arc<Api>) -> Result<()> {
-    if !stored(api, DNS_NAMESPACE, DNS).is_some_and(|service| is_ours(&service)) {
+    if !stored_service(api, DNS_NAMESPACE, DNS).is_some_and(|service| is_ours(&service)) {
         return Ok(());
     }
     for (group, plural) in [
@@ -161,8 +184,11 @@ fn is_ours(service: &Value) -> bool {
     label.is_some_and(|label| label == MANAGED_BY_US) && map(service, "spec.selector").is_empty()
 }
 
-fn stored(api: &Api, namespace: &str, name: &str) -> Option<Value> {
-    let row = registry::core("services");
+fn stored_service(api: &Api, namespace: &str, name: &str) -> Option<Value> {
+    stored(api, registry::core("services"), namespace, name)
+}
+
+fn stored(api: &Api, row: &Resource, namespace: &str, name: &str) -> Option<Value> {
     let stored = api.store.get(&object::key(row, Some(namespace), name))?;
     serde_json::from_slice(&stored.value).ok()
 }
@@ -183,11 +209,19 @@ async fn write_endpoints(
     let labels = json!({"kubernetes.io/service-name": name});
     let endpoints = ip.map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}}));
     let is_v4 = ip.is_none_or(|ip| ip.is_ipv4());
+    let family = if is_v4 { "IPv4" } else { "IPv6" };
     let slice = json!({
         "metadata": {"name": name, "labels": labels},
-        "addressType": if is_v4 { "IPv4" } else { "IPv6" },
+        "addressType": family,
         "endpoints": Vec::from_iter(endpoints),
         "ports": ports,
     });
-    replace(api, "discovery.k8s.io", "endpointslices", namespace, slice).await
+    let (group, plural) = ("discovery.k8s.io", "endpointslices");
+    let row = registry::served(group, plural);
+    let stored = stored(api, row, namespace, name);
+    if stored.is_some_and(|stored| text(&stored, "addressType") != family) {
+        // The family of a slice is immutable.
+        verbs::remove(api, &server_user(), row, Some(namespace), name).await?;
+    }
+    replace(api, group, plural, namespace, slice).await
 }
