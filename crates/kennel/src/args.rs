@@ -86,7 +86,7 @@ pub(crate) enum Verb {
     ///   kennel server --data-dir ./kennel &
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig get namespaces
     #[command(verbatim_doc_comment)]
-    Server(ServerArgs),
+    Server(Box<ServerArgs>),
 
     /// Run a whole cluster in one process: API server, controllers and a node
     ///

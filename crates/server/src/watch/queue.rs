@@ -7,12 +7,13 @@
 //! What a watcher sees stays a history that could have been: only `MODIFIED` events are left out, the last event of each object is
 //! always sent, and revisions only grow, so that a client that resumes after any event misses nothing.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::hub::{BUFFER_EVENTS, Delivery};
 use super::{Change, Shared};
 
 /// The bytes per second that events of one collection may cost to all its watchers together before they have to wait: half of
@@ -24,48 +25,76 @@ const HOLD_MAX: Duration = Duration::from_secs(3);
 const HOLD_MIN: Duration = Duration::from_millis(2);
 
 /// See the [module](self).
-#[derive(Default)]
-pub(super) struct Queue {
-    events: VecDeque<(Arc<Shared>, Change)>,
-    /// The revision of the last waiting event of each object; `None` if every event is sent.
-    latest: Option<HashMap<Arc<str>, u64>>,
+pub(super) enum Queue {
+    /// Every event is sent.
+    All(VecDeque<Delivery>),
+    /// Events that a newer one has replaced are gone.
+    Latest {
+        by_revision: BTreeMap<u64, Delivery>,
+        /// The revision of the last waiting event of each object.
+        last: HashMap<Arc<str>, u64>,
+    },
 }
 
 impl Queue {
     pub(super) fn new(coalesced: bool) -> Self {
-        Self {
-            events: VecDeque::new(),
-            latest: coalesced.then(HashMap::new),
+        if coalesced {
+            Self::Latest {
+                by_revision: BTreeMap::new(),
+                last: HashMap::new(),
+            }
+        } else {
+            Self::All(VecDeque::new())
         }
     }
 
     pub(super) fn push(&mut self, shared: Arc<Shared>, change: Change) {
-        if let Some(latest) = &mut self.latest {
-            latest.insert(Arc::clone(&shared.event.key), shared.event.revision);
+        match self {
+            Self::All(events) => events.push_back((shared, change)),
+            Self::Latest { by_revision, last } => {
+                let revision = shared.event.revision;
+                let before = last.insert(Arc::clone(&shared.event.key), revision);
+                // A client has to learn of each object that comes or goes.
+                let is_replaced = |(_, change): &Delivery| *change == Change::Modified;
+                if let Some(before) = before
+                    && by_revision.get(&before).is_some_and(is_replaced)
+                {
+                    by_revision.remove(&before);
+                }
+                by_revision.insert(revision, (shared, change));
+            }
         }
-        self.events.push_back((shared, change));
     }
 
     /// The next event to send.
-    pub(super) fn pop(&mut self) -> Option<(Arc<Shared>, Change)> {
-        while let Some((shared, change)) = self.events.pop_front() {
-            let Some(latest) = &mut self.latest else {
-                return Some((shared, change));
-            };
-            let is_last = latest.get(&shared.event.key) == Some(&shared.event.revision);
-            if is_last {
-                latest.remove(&shared.event.key);
-            }
-            // An object that is deleted, or replaced by another one, is no newer state of this one: both events are sent.
-            if is_last || change != Change::Modified {
-                return Some((shared, change));
+    pub(super) fn pop(&mut self) -> Option<Delivery> {
+        match self {
+            Self::All(events) => events.pop_front(),
+            Self::Latest { by_revision, last } => {
+                let (revision, event) = by_revision.pop_first()?;
+                let key = &event.0.event.key;
+                if last.get(key) == Some(&revision) {
+                    last.remove(key);
+                }
+                Some(event)
             }
         }
-        None
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::All(events) => events.len(),
+            Self::Latest { by_revision, .. } => by_revision.len(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.len() == 0
+    }
+
+    /// No more is taken from the watcher's buffer, whose end would end the watch.
+    pub(super) fn is_full(&self) -> bool {
+        self.len() >= BUFFER_EVENTS
     }
 }
 
@@ -156,7 +185,9 @@ mod tests {
                 shared.event.revision, shared.event.key
             ));
         }
-        assert!(queue.latest.is_none_or(|latest| latest.is_empty()));
+        if let Queue::Latest { last, .. } = queue {
+            assert!(last.is_empty());
+        }
         popped
     }
 
@@ -175,6 +206,23 @@ mod tests {
             &["1 M a", "2 D a", "3 A a", "4 M a", "5 M a"],
             &["2 D a", "3 A a", "5 M a"],
         );
+    }
+
+    /// However long events wait, they take the memory of one per object.
+    #[test]
+    fn n2_8_a_queue_is_bounded_by_the_number_of_objects() {
+        let mut queue = Queue::new(true);
+        for revision in 1..=10_000 {
+            let name = if revision % 2 == 0 { "a" } else { "b" };
+            let event = Event {
+                revision,
+                key: name.into(),
+                before: Some(record(name, revision)),
+                after: Some(record(name, revision)),
+            };
+            queue.push(Arc::new(Shared::new(Arc::new(event))), Change::Modified);
+            assert!(queue.len() <= 2);
+        }
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Stream {
                 }
             }
             let held = self.pace.as_mut().is_some_and(|pace| pace.is_holding(now));
-            if !held || !self.before.is_empty() {
+            if !held || !self.before.is_empty() || self.live.is_full() {
                 let chunk = self.gather();
                 if !chunk.is_empty() {
                     return Some(chunk);
@@ -161,15 +161,18 @@ impl Stream {
     /// Everything that is ready to be sent, up to one chunk.
     fn gather(&mut self) -> Bytes {
         let mut lines = Vec::new();
-        let mut bytes = 0;
-        while bytes < CHUNK_BYTES
-            && let Some(due) = self.waiting()
-        {
+        let (mut bytes, mut live_bytes) = (0, 0);
+        while bytes < CHUNK_BYTES {
+            let is_live = self.before.is_empty();
+            let Some(due) = self.waiting() else { break };
             let line = self.encode(&due);
             bytes += line.len();
+            if is_live {
+                live_bytes += line.len();
+            }
             lines.push(line);
         }
-        self.hold(bytes);
+        self.hold(live_bytes);
         match lines.as_mut_slice() {
             // A single line is sent as the shared bytes.
             [line] => std::mem::take(line),
@@ -178,13 +181,12 @@ impl Stream {
         }
     }
 
-    /// Has the next events wait, if all are sent and these were expensive.
-    fn hold(&mut self, bytes: usize) {
-        let is_first = !self.before.is_empty();
-        let Some(pace) = self.pace.as_mut().filter(|_| bytes > 0 && !is_first) else {
+    /// Has the next events wait, if all are sent and these were expensive. The state at the beginning is for this watcher alone.
+    fn hold(&mut self, live_bytes: usize) {
+        let Some(pace) = self.pace.as_mut().filter(|_| live_bytes > 0) else {
             return;
         };
-        pace.sent(bytes);
+        pace.sent(live_bytes);
         if self.live.is_empty() {
             pace.hold(Instant::now(), self.subscription.watchers());
             if let Some(until) = pace.until() {
@@ -200,7 +202,9 @@ impl Stream {
         }
         loop {
             // All of them, so that the queue knows which state of an object is the latest.
-            while let Ok((shared, change)) = self.subscription.receiver.try_recv() {
+            while !self.live.is_full()
+                && let Ok((shared, change)) = self.subscription.receiver.try_recv()
+            {
                 self.take_live(shared, change);
                 if self.pace.is_none() {
                     break;
