@@ -79,6 +79,7 @@ pub struct NodeArgs {
     pub log_dir: Option<PathBuf>,
 
     /// Name servers of pods with the DNS policy `ClusterFirst`
+    /// [default: the Service kube-system/kube-dns, if this agent carries the traffic of services]
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
     pub cluster_dns: Vec<IpAddr>,
 }

@@ -92,6 +92,7 @@ pub fn settings(
         taints: args.register_with_taints.clone(),
         listen: place.listen,
         cluster_dns: args.cluster_dns.clone(),
+        service_proxy: false,
         cluster_domain: place.cluster_domain,
         api: place.api,
         manifest_dir: Some(manifests(args)),

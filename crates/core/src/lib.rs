@@ -50,6 +50,7 @@ pub mod managed_fields;
 pub mod metric;
 pub mod names;
 pub mod natural;
+pub mod network;
 pub mod pod;
 pub mod pod_security;
 pub mod procfs;

@@ -88,6 +88,7 @@ async fn names_come_and_go_with_services_and_endpoints() {
         listen: "127.0.0.1:0".parse().unwrap(),
         domain: "Example.org.".to_owned(),
         upstreams: Vec::new(),
+        recursion_for: Vec::new(),
     };
     let server = Server::bind(settings).await.unwrap();
     let address = server.address();

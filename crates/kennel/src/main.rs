@@ -6,6 +6,7 @@ mod backup_args;
 mod bench;
 mod certs_args;
 mod check_flags;
+mod dns_args;
 mod election_flags;
 mod embedded_agent;
 mod eviction_flags;

@@ -1,15 +1,19 @@
 //! The state that all requests share: the store, the watch hubs, authentication and authorisation, and the
 //! settings of the server.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kennel_core::health::{Endpoint, Outcome};
 use kennel_core::metric::{Observed, Page};
+use kennel_core::network::Network;
 pub use kennel_core::pod_security::Exemptions;
 use kennel_store::Store;
+use serde_json::Value;
 
+use crate::advertised::Advertised;
 use crate::agent_usage::AgentUsage;
 use crate::audit::Audit;
 use crate::authenticate::{Authenticator, Credentials};
@@ -25,9 +29,10 @@ use crate::object::{self, Head, Stored};
 use crate::projection::Projector;
 use crate::quota::StorageQuota;
 use crate::quota_ledger::QuotaLedger;
-use crate::registry::Resource;
+use crate::registry::{self, Resource};
 use crate::request::{SERVER, User};
 use crate::status::{ApiError, Result};
+use crate::tree;
 use crate::watch::Hubs;
 
 /// The settings of a server that requests depend on.
@@ -36,6 +41,8 @@ pub struct Settings {
     pub certificates: Arc<Certificates>,
     /// The address that clients reach this server at.
     pub address: std::net::SocketAddr,
+    /// Where pods and other machines reach this process.
+    pub advertised: Advertised,
     /// The range that cluster IPs are allocated from.
     pub service_cidr: Cidr,
     /// The log of requests that change something.
@@ -100,6 +107,23 @@ impl Api {
     pub(crate) fn all(&self, row: &Resource) -> Vec<Stored> {
         let prefix = object::prefix(row, None);
         self.store.range(&prefix, None, None).records
+    }
+
+    /// Whether a pod has this address, or it is in the pod network of a node: the status of a pod that has just started does not
+    /// have it yet.
+    pub(crate) fn is_pod_address(&self, address: IpAddr) -> bool {
+        let (pods, nodes) = (registry::core("pods"), registry::core("nodes"));
+        let text = address.to_string();
+        let has = |pod: &Stored| pod.head.field(pods, "status.podIP") == Some(&text);
+        if self.all(pods).iter().any(has) {
+            return true;
+        }
+        self.all(nodes).iter().any(|node| {
+            let node: Value = serde_json::from_slice(&node.value).unwrap_or_default();
+            let networks = tree::texts(&node, "spec.podCIDRs");
+            let mut networks = networks.filter_map(|cidr| cidr.parse::<Network>().ok());
+            networks.any(|network| network.contains(address))
+        })
     }
 
     /// The stored object of this name.

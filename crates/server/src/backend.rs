@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kennel_store::{Options, SqliteStore, Store};
 
+use crate::advertised::Advertised;
 use crate::api::{Api, Exemptions, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::Credentials;
@@ -47,6 +48,31 @@ impl Backend {
         audit: &audit::Options,
         pod_security: Exemptions,
     ) -> Result<Self, StartError> {
+        let advertised = Advertised {
+            address: Some(address.ip()).filter(|ip| !ip.is_loopback()),
+            dns: None,
+        };
+        let addresses = (address, advertised);
+        Self::open_with(options, addresses, service_cidr, audit, pod_security).await
+    }
+
+    /// The same, with other addresses for pods.
+    pub async fn open_advertising(
+        options: Options,
+        addresses: (SocketAddr, Advertised),
+        service_cidr: Cidr,
+    ) -> Result<Self, StartError> {
+        let (audit, exemptions) = (audit::Options::off(), Exemptions::default());
+        Self::open_with(options, addresses, service_cidr, &audit, exemptions).await
+    }
+
+    async fn open_with(
+        options: Options,
+        (address, advertised): (SocketAddr, Advertised),
+        service_cidr: Cidr,
+        audit: &audit::Options,
+        pod_security: Exemptions,
+    ) -> Result<Self, StartError> {
         let certificates = pki::Options {
             dir: options.dir.join(crate::data_dir::PKI),
             names: Vec::new(),
@@ -59,6 +85,7 @@ impl Backend {
         let settings = Settings {
             certificates: Arc::clone(&certificates),
             address,
+            advertised,
             service_cidr,
             audit: Arc::new(Audit::open(audit)?),
             event_ttl: expire::TTL_DEFAULT,
@@ -85,6 +112,7 @@ impl Backend {
         bootstrapped.map_err(|error| StartError::Bootstrap(error.message))?;
         tokio::spawn(bootstrap::watch_namespaces(Arc::clone(&api)));
         tokio::spawn(bootstrap::watch_aggregated_roles(Arc::clone(&api)));
+        tokio::spawn(bootstrap::keep_services(Arc::clone(&api)));
         tokio::spawn(expire::expire_events(Arc::clone(&api)));
         Ok(Self { api, store })
     }

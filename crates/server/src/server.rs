@@ -12,6 +12,7 @@ use kennel_store::Options;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::advertised::Advertised;
 use crate::api::{Api, Exemptions, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::{Credentials, StaticTokens};
@@ -19,7 +20,7 @@ use crate::backend::{self, Backend};
 use crate::backup::{self, SecretFile};
 use crate::certificates::{Certificates, KubeconfigFile};
 use crate::health::Accepting;
-use crate::http::listen;
+use crate::http::listen::{self, Clients};
 use crate::kinds::service::Cidr;
 use crate::limits::Timeouts;
 use crate::pki::{self, Clock};
@@ -33,6 +34,8 @@ use crate::upkeep::{self, Upkeep};
 pub struct Config {
     pub data_dir: PathBuf,
     pub listen: SocketAddr,
+    /// Where pods and other machines reach this process.
+    pub advertised: Advertised,
     /// Further names and addresses for the serving certificate.
     pub tls_san: Vec<String>,
     /// The range that cluster IPs are allocated from.
@@ -98,19 +101,14 @@ impl Server {
             options.seal = Some(Arc::new(Keyring::read(file)?));
         }
         let store = backend::open_store(options)?;
-        let listen_failed = |source| StartError::Listen {
-            address: config.listen,
-            source,
-        };
-        let listener = TcpListener::bind(config.listen)
-            .await
-            .map_err(listen_failed)?;
-        let address = listener.local_addr().map_err(listen_failed)?;
+        let (listener, address) = bind(config.listen).await?;
+        let (advertised, for_pods) = listen_for_pods(config.advertised, address).await;
         let kubeconfig = config.data_dir.join("admin.kubeconfig");
         let certificates = Arc::new(open_certificates(&config, address, &kubeconfig)?);
         let settings = Settings {
             certificates: Arc::clone(&certificates),
             address: SocketAddr::new(reachable(address.ip()), address.port()),
+            advertised,
             service_cidr: config.service_cidr.clone(),
             audit: Arc::new(Audit::open(&config.audit)?),
             event_ttl: config.event_ttl,
@@ -128,15 +126,17 @@ impl Server {
         let checked = Arc::clone(&accepting);
         api.add_health_checks(move |_| vec![checked.outcome(Instant::now())]);
         let stop = CancellationToken::new();
-        let serving = listen::serve(
-            listener,
-            certificates.tls.clone(),
-            Arc::clone(&api),
-            config.timeouts,
-            accepting,
-            stop.clone(),
-        );
-        let serving = tokio::spawn(serving);
+        let serve = |listener, accepting| {
+            let (tls, api) = (certificates.tls.clone(), Arc::clone(&api));
+            let serving =
+                listen::serve(listener, tls, api, config.timeouts, accepting, stop.clone());
+            tokio::spawn(serving)
+        };
+        if let Some(listener) = for_pods {
+            let unchecked = Arc::new(Accepting::new());
+            drop(serve((listener, Clients::OfThisMachine), unchecked));
+        }
+        let serving = serve((listener, Clients::All), accepting);
         if let Some(schedule) = config.backups {
             let (status, stop) = (Arc::clone(&api.settings.backups), stop.clone());
             tokio::spawn(backup::run(schedule, config.data_dir, status, stop));
@@ -181,6 +181,32 @@ impl Server {
     }
 }
 
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// Pods do not reach a loopback address. A server that listens on one also listens on the address that it advertises, for pods
+/// of this machine alone. Without that address, nothing is advertised.
+async fn listen_for_pods(
+    mut advertised: Advertised,
+    listening: SocketAddr,
+) -> (Advertised, Option<TcpListener>) {
+    let Some(ip) = advertised.address.filter(|_| listening.ip().is_loopback()) else {
+        return (advertised, None);
+    };
+    match TcpListener::bind((ip, listening.port())).await {
+        Ok(listener) => (advertised, Some(listener)),
+        Err(error) => {
+            tracing::warn!(%error, "cannot listen on {ip} for pods: the service kubernetes leads nowhere");
+            advertised.address = None;
+            (advertised, None)
+        }
+    }
+}
+
 /// The subject alternative names of the serving certificate.
 fn subject_names(config: &Config, listening: IpAddr) -> (Vec<String>, Vec<IpAddr>) {
     let mut names: Vec<String> = [
@@ -206,6 +232,7 @@ fn subject_names(config: &Config, listening: IpAddr) -> (Vec<String>, Vec<IpAddr
     for san in &config.tls_san {
         match san.parse() {
             Ok(address) => addresses.push(address),
+            Err(_) if names.contains(san) => {}
             Err(_) => names.push(san.clone()),
         }
     }
@@ -251,6 +278,7 @@ mod tests {
         let config = Config {
             data_dir: dir.to_owned(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            advertised: Advertised::default(),
             tls_san: Vec::new(),
             service_cidr: "10.96.0.0/12".parse().unwrap(),
             token_file: None,

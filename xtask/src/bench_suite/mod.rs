@@ -18,6 +18,7 @@ mod pod_template;
 mod report;
 mod rollouts;
 pub(super) mod server;
+mod slices;
 mod watches;
 
 use std::sync::Arc;
@@ -62,12 +63,13 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 14] = [
+    const PHASES: [&str; 15] = [
         "planner",
         "idle",
         "creates",
         "watches",
         "latency",
+        "slices",
         "rights",
         "apply",
         "openapi",
@@ -129,6 +131,9 @@ async fn server_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> R
     }
     if wanted("latency") {
         latency(report).await?;
+    }
+    if wanted("slices") {
+        slices::measure(report).await?;
     }
     if wanted("rights") {
         authorization::measure(report).await?;

@@ -30,7 +30,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = builder.enable_all().build()?;
     let code = runtime.block_on(async {
         match args.verb {
-            Verb::Server(args) => server::run(args).await,
+            Verb::Server(args) => server::run(*args).await,
             Verb::Up(args) => up::run(*args).await,
             Verb::Agent(args) if args.cleanup => return Ok(reset::run_agent(*args).await),
             Verb::Agent(args) => agent::run(*args).await,

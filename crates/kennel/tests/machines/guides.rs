@@ -97,6 +97,7 @@ pages!(
     join: "docs/guides/join.md",
     limit_a_namespace: "docs/guides/limit-a-namespace.md",
     dns: "docs/guides/dns.md",
+    reach_a_daemon: "docs/guides/reach-a-daemon.md",
     readme: "README.md",
     roll_back: "docs/guides/roll-back.md",
     static_pods: "docs/guides/static-pods.md",

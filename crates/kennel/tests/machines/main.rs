@@ -10,6 +10,7 @@ mod agent_join;
 mod agents;
 mod examples;
 mod guides;
+mod loopback_server;
 mod packages;
 mod playground;
 mod process_runtime;

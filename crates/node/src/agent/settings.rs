@@ -24,8 +24,10 @@ pub struct Settings {
     pub taints: Vec<Taint>,
     /// The address of the kubelet API.
     pub listen: SocketAddr,
-    /// Name servers of pods with the DNS policy `ClusterFirst`.
+    /// Name servers of pods with the DNS policy `ClusterFirst`; empty for those of the Service `kube-system/kube-dns`.
     pub cluster_dns: Vec<IpAddr>,
+    /// Whether this agent carries the traffic of services, so that pods can use cluster IPs.
+    pub service_proxy: bool,
     /// The domain of Services.
     pub cluster_domain: String,
     /// For the environment of containers; none without an API server.
@@ -54,6 +56,7 @@ impl Settings {
             taints: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             cluster_dns: Vec::new(),
+            service_proxy: false,
             cluster_domain: "cluster.local".to_owned(),
             api: None,
             manifest_dir: None,

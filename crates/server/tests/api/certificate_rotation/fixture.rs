@@ -11,7 +11,7 @@ use kennel_server::limits::Timeouts;
 use kennel_server::pki::Clock;
 use kennel_server::pki::issue::Files;
 use kennel_server::request::User;
-use kennel_server::server::{Config, Server};
+use kennel_server::server::{Advertised, Config, Server};
 use kennel_types::Timestamp;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
@@ -100,6 +100,7 @@ impl Fixture {
         let config = Config {
             data_dir: dir.path().to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
+            advertised: Advertised::default(),
             tls_san: Vec::new(),
             service_cidr: "10.96.0.0/16".parse().unwrap(),
             token_file: None,
