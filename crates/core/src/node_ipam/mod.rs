@@ -17,6 +17,9 @@ pub const NODE_BITS: u8 = 24;
 /// The shortest prefix of a cluster's range, as upstream: the table of its blocks stays small.
 pub const CLUSTER_BITS_MIN: u8 = 8;
 
+/// The reason of the event of a node that gets no range, as upstream.
+pub const NOT_AVAILABLE: &str = "CIDRNotAvailable";
+
 /// What the rules read of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFacts {

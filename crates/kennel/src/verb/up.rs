@@ -20,6 +20,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let scenario = agent::read_scenario(&args.scenario)?;
+    let cluster_cidr = args.cluster_cidr.beside(args.server.service_cidr.block())?;
     let dns_server = match args.dns_listen {
         Some(listen) => Some(dns::bind(listen, args.dns.clone()).await?),
         None => None,
@@ -32,6 +33,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     server::announce(&server, "kubectl get nodes");
     let mut supervisor = Supervisor::new(clients::informers(&server.api));
     let settings = controller_manager::Settings {
+        cluster_cidr,
         lifecycle: args.eviction.settings(),
         checks: args.checks.clone().settings(),
     };
