@@ -100,7 +100,9 @@ impl FromStr for Cidr {
     /// Refuses blocks with address bits beyond the prefix.
     fn from_str(text: &str) -> Result<Self, CidrError> {
         match names::parse_cidr(text) {
-            Some((IpAddr::V4(address), bits)) if Self::containing(address, bits).base() == address => {
+            Some((IpAddr::V4(address), bits))
+                if Self::containing(address, bits).base() == address =>
+            {
                 Ok(Self::containing(address, bits))
             }
             _ => Err(CidrError(text.to_owned())),

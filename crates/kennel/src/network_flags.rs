@@ -13,9 +13,13 @@ pub(crate) struct ClusterCidr(pub(crate) Cidr);
 pub(crate) enum ClusterCidrError {
     #[error(transparent)]
     Form(#[from] CidrError),
-    #[error("its prefix has {0} bits: use one of {CLUSTER_BITS_MIN} to {NODE_BITS} bits, of which each node gets a /{NODE_BITS}")]
+    #[error(
+        "its prefix has {0} bits: use one of {CLUSTER_BITS_MIN} to {NODE_BITS} bits, of which each node gets a /{NODE_BITS}"
+    )]
     Size(u8),
-    #[error("--cluster-cidr={pods} overlaps --service-cidr={services}: pods and services need ranges of their own")]
+    #[error(
+        "--cluster-cidr={pods} overlaps --service-cidr={services}: pods and services need ranges of their own"
+    )]
     Services { pods: Cidr, services: Cidr },
 }
 
@@ -50,13 +54,20 @@ mod tests {
     fn ranges_of_nodes_must_fit() {
         let check = |text: &str, expected: Result<(), &str>| {
             let parsed = text.parse::<ClusterCidr>().map(drop);
-            assert_eq!(parsed.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{text}");
+            assert_eq!(
+                parsed.map_err(|error| error.to_string()),
+                expected.map_err(str::to_owned),
+                "{text}"
+            );
         };
         check("10.128.0.0/9", Ok(()));
         check("10.0.0.0/24", Ok(()));
         let size = "its prefix has 25 bits: use one of 8 to 24 bits, of which each node gets a /24";
         check("10.0.0.0/25", Err(size));
-        check("10.1.0.0/9", Err("\"10.1.0.0/9\" is not an IPv4 range such as 10.128.0.0/9"));
+        check(
+            "10.1.0.0/9",
+            Err("\"10.1.0.0/9\" is not an IPv4 range such as 10.128.0.0/9"),
+        );
     }
 
     #[test]

@@ -48,6 +48,13 @@ impl Places {
         self.configurations.join(FILE)
     }
 
+    /// What we have written, if it is there.
+    pub fn own_configuration(&self) -> Option<Value> {
+        let path = self.file();
+        let text = is_ours(&path).then(|| std::fs::read_to_string(&path).ok())??;
+        serde_json::from_str(&text).ok()
+    }
+
     /// The first configuration that is not ours.
     pub fn foreign(&self) -> io::Result<Option<PathBuf>> {
         let entries = match std::fs::read_dir(&self.configurations) {
@@ -173,7 +180,11 @@ mod tests {
         let text = std::fs::read_to_string(places.file()).unwrap();
         let written: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(written["plugins"][0]["mtu"], 1500);
-        assert_eq!(written["plugins"].as_array().unwrap().len(), 1, "there is no portmap");
+        assert_eq!(
+            written["plugins"].as_array().unwrap().len(),
+            1,
+            "there is no portmap"
+        );
         assert!(places.remove().unwrap());
         assert!(!places.remove().unwrap());
     }

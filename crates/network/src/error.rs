@@ -14,7 +14,9 @@ pub enum Error {
         path: PathBuf,
         error: io::Error,
     },
-    #[error("no network device of this machine has the node's address {0}: choose one with --node-ip")]
+    #[error(
+        "no network device of this machine has the node's address {0}: choose one with --node-ip"
+    )]
     NoDevice(std::net::Ipv4Addr),
     #[error(
         "the pods' range {cluster} (--cluster-cidr) overlaps the route {route} of this machine: start `kennel up` with \

@@ -13,6 +13,7 @@
 //! names. So a later agent takes over what an earlier one left, and a cleanup finds all of it. Nothing else is touched.
 
 pub mod cni;
+pub mod doctor;
 mod error;
 pub mod kernel;
 pub mod lock;

@@ -16,7 +16,8 @@ pub struct Lock {
 
 impl Lock {
     pub fn take() -> Result<Self, Error> {
-        let bound = SocketAddr::from_abstract_name(NAME).and_then(|at| UnixListener::bind_addr(&at));
+        let bound =
+            SocketAddr::from_abstract_name(NAME).and_then(|at| UnixListener::bind_addr(&at));
         match bound {
             Ok(socket) => Ok(Self { _socket: socket }),
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(Error::Locked),

@@ -11,9 +11,10 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use kennel_core::cidr::Cidr;
-use kennel_nftables::netlink::{Failure, Socket};
+use kennel_nftables::netlink::{Failure, Message, Socket};
 use kennel_nftables::nft::{
-    Change, Data, Element, Expression, Hook, MapData, Register, SetKind, Transaction, Words,
+    BaseChain, Change, Data, Element, Expression, Hook, MapData, Register, SetKind, Transaction,
+    Words, chain_in, chain_messages,
 };
 use rustix::io::Errno;
 
@@ -76,11 +77,29 @@ pub fn remove() -> Result<bool, Error> {
     transaction.delete_table();
     match socket.execute(&transaction.finish()) {
         Ok(()) => Ok(true),
-        Err(Failure::Refused(error)) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => {
+        Err(Failure::Refused(error))
+            if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) =>
+        {
             Ok(false)
         }
         Err(error) => Err(failure("remove masquerading", error)),
     }
+}
+
+/// Whether the table is there.
+pub fn exists() -> Result<bool, Error> {
+    Ok(dump_chains()?.iter().any(|chain| chain.table == TABLE))
+}
+
+/// The chains with a hook of all tables.
+pub(crate) fn dump_chains() -> Result<Vec<BaseChain>, Error> {
+    let mut socket = open()?;
+    let mut chains = Vec::new();
+    let request = chain_messages(socket.request());
+    let read = |message: &Message<'_>| chains.extend(chain_in(message));
+    let done = socket.dump(&request, read);
+    done.map_err(|error| failure("read the chains of nftables", error))?;
+    Ok(chains)
 }
 
 fn open() -> Result<Socket, Error> {
@@ -151,7 +170,11 @@ fn rewrite(transaction: &mut Transaction<'_>, rules: &Rules, direct: &BTreeSet<I
             Return,
         ]);
     }
-    rule(&[LoadDestination(register), In(DIRECT.to_owned(), register), Return]);
+    rule(&[
+        LoadDestination(register),
+        In(DIRECT.to_owned(), register),
+        Return,
+    ]);
     rule(&[Masquerade]);
 }
 

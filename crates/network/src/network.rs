@@ -6,8 +6,8 @@ use kennel_core::cidr::Cidr;
 use kennel_core::pod_network::plan::{Plan, plan};
 use kennel_core::pod_network::{Member, Mode};
 
-use crate::kernel::{HostRoute, Kernel, OVERHEAD, Underlay};
 use crate::kernel::routes::Devices;
+use crate::kernel::{HostRoute, Kernel, OVERHEAD, Underlay};
 use crate::lock::Lock;
 use crate::masquerade::{self, Masquerade, Rules};
 use crate::{Error, cni, probe, sysctl};
@@ -76,7 +76,11 @@ impl Network {
         let vxlan = if own.mode.has_vxlan() {
             let addresses = [own.tunnel_address(), own.probe_address()];
             let mac = own.tunnel_mac();
-            Some(self.kernel.ensure_vxlan(&underlay, mac, mtu, &addresses).await?)
+            Some(
+                self.kernel
+                    .ensure_vxlan(&underlay, mac, mtu, &addresses)
+                    .await?,
+            )
         } else {
             self.kernel.remove_vxlan().await?;
             None
@@ -126,14 +130,16 @@ fn overlapping(routes: &[HostRoute], cluster: Cidr) -> Option<&HostRoute> {
     })
 }
 
-/// Removes everything that agents of this network namespace made, and our CNI configuration in these places. Returns what was
+/// Removes everything that agents of this network namespace made, and our CNI configurations in these places. Returns what was
 /// removed, for people.
-pub async fn cleanup(places: &cni::Places) -> Result<Vec<String>, Error> {
+pub async fn cleanup(places: &[cni::Places]) -> Result<Vec<String>, Error> {
     let _lock = Lock::take()?;
     let kernel = Kernel::open()?;
     let mut removed = Vec::new();
-    if places.remove()? {
-        removed.push("the CNI configuration".to_owned());
+    for place in places {
+        if place.remove()? {
+            removed.push("the CNI configuration".to_owned());
+        }
     }
     if masquerade::remove()? {
         removed.push(format!("the nftables table {}", masquerade::TABLE));

@@ -36,7 +36,12 @@ fn ask(from: Ipv4Addr, to: Ipv4Addr) -> io::Result<bool> {
     let id = u16::try_from(std::process::id() & 0xffff).unwrap_or(1);
     for sequence in 1..=TRIES {
         let to_socket = SocketAddr::V4(SocketAddrV4::new(to, 0));
-        let sent = rustix::net::sendto(&socket, &request(id, sequence), SendFlags::empty(), &to_socket);
+        let sent = rustix::net::sendto(
+            &socket,
+            &request(id, sequence),
+            SendFlags::empty(),
+            &to_socket,
+        );
         // Without a way there, the link carries nothing.
         if sent.is_ok() && wait(&socket, to, id)? {
             return Ok(true);
@@ -83,7 +88,9 @@ fn checksum(bytes: &[u8]) -> u16 {
 /// Whether a packet with its IPv4 header is the answer.
 fn is_reply(packet: &[u8], from: Ipv4Addr, id: u16) -> bool {
     let source = packet.get(12..16) == Some(&from.octets());
-    let header = packet.first().map_or(HEADER, |first| usize::from(first & 15) * 4);
+    let header = packet
+        .first()
+        .map_or(HEADER, |first| usize::from(first & 15) * 4);
     let icmp = packet.get(header..).unwrap_or_default();
     source && icmp.first() == Some(&ECHO_REPLY) && icmp.get(4..6) == Some(&id.to_be_bytes())
 }

@@ -154,12 +154,7 @@ fn node_health(
 }
 
 /// The node IPAM controller, with the account of upstream's.
-fn pod_ranges(
-    supervisor: &mut Supervisor,
-    selection: &Selection,
-    cluster: Cidr,
-    api: &Arc<Api>,
-) {
+fn pod_ranges(supervisor: &mut Supervisor, selection: &Selection, cluster: Cidr, api: &Arc<Api>) {
     if selection.runs(selection::NODE_IPAM) {
         let client = clients::controller(api, "node-controller");
         supervisor.start_controller("node IPAM controller", move |informers, stop| {

@@ -9,6 +9,7 @@ mod authorization;
 mod client;
 mod cluster;
 mod counters;
+mod events;
 mod load;
 mod machine_facts;
 mod openapi;
@@ -62,7 +63,7 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 14] = [
+    const PHASES: [&str; 15] = [
         "planner",
         "idle",
         "creates",
@@ -76,6 +77,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "cluster",
         "rollouts",
         "heartbeats",
+        "events",
         "agent",
     ];
     let known = |phase: &String| PHASES.contains(&phase.as_str()) || phase == GROWTH;
@@ -109,6 +111,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     }
     if wanted("heartbeats") {
         cluster::heartbeats(&mut report)?;
+    }
+    if wanted("events") {
+        runtime.block_on(events::measure(&mut report))?;
     }
     if wanted("agent") {
         runtime.block_on(agent::measure(&mut report))?;

@@ -70,9 +70,11 @@ pub fn run(
     let objects: Api<ConfigMap> = Api::namespaced(client.clone(), object::NAMESPACE);
     let labelled = Config::default().labels(object::SELECTOR);
     let resource = "nodes' networks";
-    watches.add(resource, feed::watch(objects, labelled, resource), |update| {
-        Event::Object(update.map(|object| view::stored(&object)))
-    });
+    watches.add(
+        resource,
+        feed::watch(objects, labelled, resource),
+        |update| Event::Object(update.map(|object| view::stored(&object))),
+    );
     let writer = Writer::new(client, Fence::open());
     let (recorder, recording) = Recorder::new(writer.clone(), "node-controller", stop.clone());
     let controller = NodeIpam {
@@ -171,7 +173,8 @@ impl NodeIpam {
         );
         tracing::warn!("{message}");
         let about = Reference::new("v1", "Node", &Identity::new("", name, uid));
-        self.recorder.emit(about, Note::new(true, rules::NOT_AVAILABLE, message));
+        self.recorder
+            .emit(about, Note::new(true, rules::NOT_AVAILABLE, message));
     }
 }
 
@@ -203,7 +206,11 @@ async fn publish(writer: &Writer, write: &Write) -> bool {
     let collection = api::core_path(object::NAMESPACE, "configmaps");
     let path = format!("{collection}/{}", write.name());
     let sent: Result<_, Failure> = match write {
-        Write::Create(object) => writer.send(&Call::create(collection, object.to_string())).await,
+        Write::Create(object) => {
+            writer
+                .send(&Call::create(collection, object.to_string()))
+                .await
+        }
         Write::Replace(object) => writer.send(&Call::replace(path, object)).await,
         Write::Delete(_, uid) => writer.send(&Call::delete(path, uid)).await,
     };
@@ -212,7 +219,10 @@ async fn publish(writer: &Writer, write: &Write) -> bool {
         // Another version is on its way.
         Err(failure) if failure.is(404) || failure.is(409) => false,
         Err(failure) => {
-            tracing::warn!("publishing the network of node {} failed: {failure}", write.name());
+            tracing::warn!(
+                "publishing the network of node {} failed: {failure}",
+                write.name()
+            );
             false
         }
     }

@@ -22,21 +22,34 @@ pub(super) fn ipam(node: &Node) -> node_ipam::NodeFacts {
         uid: node.metadata.uid.as_deref().unwrap_or_default().into(),
         asks: annotation(node, MODE_ANNOTATION).is_some_and(asks_for_range),
         has_ranges: !ranges.is_empty(),
-        ranges: ranges.iter().filter_map(|range| range.parse().ok()).collect(),
+        ranges: ranges
+            .iter()
+            .filter_map(|range| range.parse().ok())
+            .collect(),
     }
 }
 
 pub(super) fn network(node: &Node) -> object::NodeFacts {
     let owned = |key: &str| annotation(node, key).map(str::to_owned);
-    let internal = node.status.addresses.iter().filter(|one| one.r#type == "InternalIP");
+    let internal = node
+        .status
+        .addresses
+        .iter()
+        .filter(|one| one.r#type == "InternalIP");
     object::NodeFacts {
         name: node.metadata.name.as_deref().unwrap_or_default().into(),
         uid: node.metadata.uid.as_deref().unwrap_or_default().into(),
         mode: owned(MODE_ANNOTATION),
         link: owned(LINK_ANNOTATION),
         direct: owned(DIRECT_ANNOTATION),
-        addresses: internal.filter_map(|one| one.address.parse::<Ipv4Addr>().ok()).collect(),
-        range: node.spec.pod_cidrs.iter().find_map(|range| range.parse().ok()),
+        addresses: internal
+            .filter_map(|one| one.address.parse::<Ipv4Addr>().ok())
+            .collect(),
+        range: node
+            .spec
+            .pod_cidrs
+            .iter()
+            .find_map(|range| range.parse().ok()),
     }
 }
 

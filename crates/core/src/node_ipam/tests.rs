@@ -107,7 +107,11 @@ fn a_failed_write_is_repeated_with_the_same_range() {
     assert_eq!(given(&mut ipam), ["10.0.0.0/24"]);
     ipam.retry("1");
     ipam.on_node(facts(1, true, &[cidr("10.0.3.0/24")]));
-    assert_eq!(given(&mut ipam), Vec::<String>::new(), "somebody else gave it another");
+    assert_eq!(
+        given(&mut ipam),
+        Vec::<String>::new(),
+        "somebody else gave it another"
+    );
     ipam.retry("7");
     assert_eq!(given(&mut ipam), Vec::<String>::new());
 }
@@ -259,7 +263,10 @@ fn n1_1_no_range_is_given_twice_through_restarts_and_lost_writes() {
             // A retry is due at once here, so that whoever has nothing has nothing because nothing is left.
             let (total, used) = ipam.usage();
             let unserved = stored.len() > all.len();
-            assert!(!unserved || used == total as usize || all.len() < used, "{stored:?}");
+            assert!(
+                !unserved || used == total as usize || all.len() < used,
+                "{stored:?}"
+            );
         }
     });
 }

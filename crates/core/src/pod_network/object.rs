@@ -80,7 +80,9 @@ pub fn data(member: &Member, cluster: Cidr) -> BTreeMap<String, String> {
         (DIRECT, direct),
         (CLUSTER, Some(cluster.to_string())),
     ];
-    let set = all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let set = all
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
     set.collect()
 }
 
@@ -194,7 +196,10 @@ impl Directory {
 
     /// At most one write per object is under way.
     pub fn take_writes(&mut self) -> Vec<Write> {
-        let due = self.changed.iter().filter(|name| !self.writing.contains(*name));
+        let due = self
+            .changed
+            .iter()
+            .filter(|name| !self.writing.contains(*name));
         let due: Vec<Arc<str>> = due.cloned().collect();
         let mut writes = Vec::new();
         for name in due {

@@ -61,7 +61,8 @@ pub fn plan<'a>(own: &Member, others: impl IntoIterator<Item = &'a Member>) -> P
                     device: Device::Vxlan,
                     source: Some(own.tunnel_address()),
                 });
-                plan.neighbours.insert(other.tunnel_address(), other.tunnel_mac());
+                plan.neighbours
+                    .insert(other.tunnel_address(), other.tunnel_mac());
                 plan.forwarding.insert(other.tunnel_mac(), other.address);
             }
             Path::None => drop(plan.unreachable.insert(other.node.to_string())),
@@ -85,12 +86,17 @@ fn distinct<'a>(
     others: impl IntoIterator<Item = &'a Member>,
     left_out: &mut BTreeSet<String>,
 ) -> Vec<&'a Member> {
-    let mut others: Vec<&Member> = others.into_iter().filter(|one| one.node != own.node).collect();
+    let mut others: Vec<&Member> = others
+        .into_iter()
+        .filter(|one| one.node != own.node)
+        .collect();
     others.sort_by(|one, other| (one.range, &one.node).cmp(&(other.range, &other.node)));
     let mut kept: Vec<&Member> = Vec::with_capacity(others.len());
     for other in others {
         // Sorted by base: only the one before can overlap.
-        let overlaps = kept.last().is_some_and(|last| last.range.overlaps(other.range));
+        let overlaps = kept
+            .last()
+            .is_some_and(|last| last.range.overlaps(other.range));
         if overlaps || other.range.overlaps(own.range) || other.address == own.address {
             left_out.insert(other.node.to_string());
         } else {

@@ -68,11 +68,20 @@ fn the_plan_has_a_path_to_every_other_node() {
             "10.128.3.0/24 via 10.128.3.0 Vxlan",
         ]
     );
-    assert_eq!(plan.neighbours, BTreeMap::from([(far.tunnel_address(), far.tunnel_mac())]));
-    assert_eq!(plan.forwarding, BTreeMap::from([(far.tunnel_mac(), far.address)]));
+    assert_eq!(
+        plan.neighbours,
+        BTreeMap::from([(far.tunnel_address(), far.tunnel_mac())])
+    );
+    assert_eq!(
+        plan.forwarding,
+        BTreeMap::from([(far.tunnel_mac(), far.address)])
+    );
     assert!(plan.direct_nodes.iter().eq([&near.address]));
     assert!(plan.unreachable.iter().eq(["d"]));
-    assert_eq!(plan.probes, BTreeMap::from([(near.address, near.probe_address())]));
+    assert_eq!(
+        plan.probes,
+        BTreeMap::from([(near.address, near.probe_address())])
+    );
 }
 
 #[test]
@@ -82,7 +91,12 @@ fn of_two_nodes_with_one_range_the_first_counts() {
     let second = member("b", 2, "10.0.0.3/24", Mode::HostGw, None);
     let thief = member("c", 1, "10.0.0.4/24", Mode::HostGw, None);
     let plan = plan(&own, [&second, &thief, &first]);
-    assert!(plan.routes.iter().map(|route| route.via).eq([first.address]));
+    assert!(
+        plan.routes
+            .iter()
+            .map(|route| route.via)
+            .eq([first.address])
+    );
     assert!(plan.unreachable.iter().eq(["b", "c"]));
 }
 
@@ -104,7 +118,12 @@ fn store(object: &serde_json::Value) -> Stored {
         name: meta["name"].as_str().unwrap().into(),
         uid: "object".into(),
         resource_version: "7".to_owned(),
-        owners: vec![meta["ownerReferences"][0]["uid"].as_str().unwrap().to_owned()],
+        owners: vec![
+            meta["ownerReferences"][0]["uid"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        ],
         data: serde_json::from_value(object["data"].clone()).unwrap(),
     }
 }
@@ -148,15 +167,27 @@ fn n1_4_heartbeats_write_nothing_and_changes_write_one_object() {
     assert_eq!(directory.take_writes(), []);
 
     directory.on_node_deleted("n3", "uid-3");
-    assert_eq!(directory.take_writes(), [Write::Delete("n3".into(), "object".into())]);
-    let none = NodeFacts { mode: None, ..facts(1) };
+    assert_eq!(
+        directory.take_writes(),
+        [Write::Delete("n3".into(), "object".into())]
+    );
+    let none = NodeFacts {
+        mode: None,
+        ..facts(1)
+    };
     directory.on_node(none);
-    assert_eq!(directory.take_writes(), [Write::Delete("n1".into(), "object".into())]);
+    assert_eq!(
+        directory.take_writes(),
+        [Write::Delete("n1".into(), "object".into())]
+    );
 }
 
 #[test]
 fn a_link_of_a_foreign_address_is_not_published() {
-    let lying = NodeFacts { link: Some("10.0.0.200/24".to_owned()), ..facts(1) };
+    let lying = NodeFacts {
+        link: Some("10.0.0.200/24".to_owned()),
+        ..facts(1)
+    };
     let mut directory = Directory::new("10.128.0.0/9".parse().unwrap());
     directory.on_node(lying);
     let writes = directory.take_writes();

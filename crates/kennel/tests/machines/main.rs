@@ -12,6 +12,7 @@ mod examples;
 mod guides;
 mod packages;
 mod playground;
+mod pod_network;
 mod process_runtime;
 mod readme_manifest;
 mod reset;

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::{DEVICE, Kernel, PORT, VNI};
 use crate::Error;
+use crate::doctor::VxlanMtu;
 
 /// The device with the node's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,26 +36,49 @@ impl Kernel {
         let mut links = self.handle.link().get().match_index(index).execute();
         let link = links.try_next().await.map_err(failed())?;
         let link = link.ok_or(Error::NoDevice(address))?;
-        let mut underlay = Underlay {
+        let (name, mtu) = name_and_mtu(&link);
+        Ok(Underlay {
             index,
-            name: String::new(),
-            mtu: 1500,
+            name,
+            mtu,
             address,
             link: Cidr::containing(address, bits),
+        })
+    }
+
+    /// The MTU of the VXLAN device and of the one below it, if there is one.
+    pub(crate) async fn vxlan_underlay(&self) -> Result<Option<VxlanMtu>, Error> {
+        let Some(link) = self.vxlan().await? else {
+            return Ok(None);
         };
-        for attribute in link.attributes {
-            match attribute {
-                LinkAttribute::IfName(name) => underlay.name = name,
-                LinkAttribute::Mtu(mtu) => underlay.mtu = mtu,
-                _ => {}
+        let below = properties(&link).find_map(|property| match property {
+            InfoVxlan::Link(index) => Some(*index),
+            _ => None,
+        });
+        let (_, mtu) = name_and_mtu(&link);
+        let Some(below) = below else {
+            return Ok(None);
+        };
+        let mut links = self.handle.link().get().match_index(below).execute();
+        let below = links
+            .try_next()
+            .await
+            .map_err(Error::kernel("read the network devices"))?;
+        Ok(below.map(|below| {
+            let (underlay, underlay_mtu) = name_and_mtu(&below);
+            VxlanMtu {
+                underlay,
+                underlay_mtu,
+                mtu,
             }
-        }
-        Ok(underlay)
+        }))
     }
 
     async fn addresses(&self) -> Result<Vec<AddressMessage>, Error> {
         let addresses = self.handle.address().get().execute().try_collect();
-        addresses.await.map_err(Error::kernel("read the addresses of this machine"))
+        addresses
+            .await
+            .map_err(Error::kernel("read the addresses of this machine"))
     }
 
     /// The VXLAN device, if there is one.
@@ -64,7 +88,11 @@ impl Kernel {
 
     async fn vxlan(&self) -> Result<Option<LinkMessage>, Error> {
         let mut links = self.handle.link().get().match_name(DEVICE).execute();
-        match links.try_next().await.map_err(Error::kernel("read the network devices")) {
+        match links
+            .try_next()
+            .await
+            .map_err(Error::kernel("read the network devices"))
+        {
             Err(error) if error.is(Errno::NODEV.raw_os_error()) => Ok(None),
             found => found,
         }
@@ -84,11 +112,21 @@ impl Kernel {
             if is_as_wanted(&link, underlay, mac) {
                 let index = link.header.index;
                 let change = LinkUnspec::new_with_index(index).mtu(mtu).up().build();
-                self.handle.link().change(change).execute().await.map_err(failed())?;
+                self.handle
+                    .link()
+                    .change(change)
+                    .execute()
+                    .await
+                    .map_err(failed())?;
                 self.set_addresses(index, addresses).await?;
                 return Ok(index);
             }
-            self.handle.link().del(link.header.index).execute().await.map_err(failed())?;
+            self.handle
+                .link()
+                .del(link.header.index)
+                .execute()
+                .await
+                .map_err(failed())?;
         }
         let message = LinkVxlan::new(DEVICE, VNI)
             .dev(underlay.index)
@@ -99,7 +137,12 @@ impl Kernel {
             .mtu(mtu)
             .up()
             .build();
-        self.handle.link().add(message).execute().await.map_err(failed())?;
+        self.handle
+            .link()
+            .add(message)
+            .execute()
+            .await
+            .map_err(failed())?;
         let link = self.vxlan().await?.ok_or_else(|| Error::Kernel {
             what: format!("create the VXLAN device {DEVICE}"),
             error: std::io::Error::other("it is not there"),
@@ -114,7 +157,12 @@ impl Kernel {
         for message in self.addresses().await? {
             let address = address_of(&message).filter(|_| message.header.index == index);
             if address.is_some_and(|address| !wanted.contains(&address)) {
-                self.handle.address().del(message).execute().await.map_err(failed())?;
+                self.handle
+                    .address()
+                    .del(message)
+                    .execute()
+                    .await
+                    .map_err(failed())?;
             }
         }
         for address in wanted {
@@ -137,37 +185,56 @@ impl Kernel {
 
 fn address_of(message: &AddressMessage) -> Option<Ipv4Addr> {
     let of = |local: bool| {
-        message.attributes.iter().find_map(move |attribute| match attribute {
-            AddressAttribute::Local(IpAddr::V4(address)) if local => Some(*address),
-            AddressAttribute::Address(IpAddr::V4(address)) if !local => Some(*address),
-            _ => None,
-        })
+        message
+            .attributes
+            .iter()
+            .find_map(move |attribute| match attribute {
+                AddressAttribute::Local(IpAddr::V4(address)) if local => Some(*address),
+                AddressAttribute::Address(IpAddr::V4(address)) if !local => Some(*address),
+                _ => None,
+            })
     };
     // On point-to-point links, `Address` is the other end.
     of(true).or_else(|| of(false))
 }
 
-fn is_as_wanted(link: &LinkMessage, underlay: &Underlay, mac: [u8; 6]) -> bool {
-    let mut has_mac = false;
-    let mut properties = Vec::new();
+fn name_and_mtu(link: &LinkMessage) -> (String, u32) {
+    let (mut name, mut mtu) = (String::new(), 1500);
     for attribute in &link.attributes {
         match attribute {
-            LinkAttribute::Address(address) => has_mac = *address == mac,
-            LinkAttribute::LinkInfo(infos) => {
-                for info in infos {
-                    if let LinkInfo::Data(InfoData::Vxlan(data)) = info {
-                        properties.extend(data.iter().cloned());
-                    }
-                }
-            }
+            LinkAttribute::IfName(value) => name.clone_from(value),
+            LinkAttribute::Mtu(value) => mtu = *value,
             _ => {}
         }
     }
+    (name, mtu)
+}
+
+/// The properties of a VXLAN device.
+fn properties(link: &LinkMessage) -> impl Iterator<Item = &InfoVxlan> {
+    let infos = link
+        .attributes
+        .iter()
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::LinkInfo(infos) => Some(infos),
+            _ => None,
+        });
+    let data = infos.flatten().filter_map(|info| match info {
+        LinkInfo::Data(InfoData::Vxlan(data)) => Some(data),
+        _ => None,
+    });
+    data.flatten()
+}
+
+fn is_as_wanted(link: &LinkMessage, underlay: &Underlay, mac: [u8; 6]) -> bool {
+    let is_mac = |one: &LinkAttribute| matches!(one, LinkAttribute::Address(own) if *own == mac);
+    let has_mac = link.attributes.iter().any(is_mac);
+    let properties: Vec<&InfoVxlan> = properties(link).collect();
     let wanted = [
         InfoVxlan::Id(VNI),
         InfoVxlan::Link(underlay.index),
         InfoVxlan::Local(underlay.address),
         InfoVxlan::Port(PORT),
     ];
-    has_mac && wanted.iter().all(|one| properties.contains(one))
+    has_mac && wanted.iter().all(|one| properties.contains(&one))
 }

@@ -55,7 +55,10 @@ impl Kernel {
             .try_collect()
             .await
             .map_err(Error::kernel("read the neighbours of the VXLAN device"))?;
-        Ok(all.into_iter().filter(|entry| entry.header.ifindex == device).collect())
+        Ok(all
+            .into_iter()
+            .filter(|entry| entry.header.ifindex == device)
+            .collect())
     }
 
     async fn delete(&self, entry: NeighbourMessage) -> Result<(), Error> {
@@ -108,15 +111,21 @@ impl Kernel {
 }
 
 fn address_of(entry: &NeighbourMessage) -> Option<Ipv4Addr> {
-    entry.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(*address),
-        _ => None,
-    })
+    entry
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(*address),
+            _ => None,
+        })
 }
 
 fn mac_of(entry: &NeighbourMessage) -> Option<&[u8]> {
-    entry.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::LinkLayerAddress(mac) => Some(&mac[..]),
-        _ => None,
-    })
+    entry
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            NeighbourAttribute::LinkLayerAddress(mac) => Some(&mac[..]),
+            _ => None,
+        })
 }

@@ -7,7 +7,7 @@ use futures_util::TryStreamExt as _;
 use kennel_core::cidr::Cidr;
 use kennel_core::pod_network::plan::{Device, Route};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteType,
 };
 use rtnetlink::RouteMessageBuilder;
 use rustix::io::Errno;
@@ -27,7 +27,7 @@ pub struct HostRoute {
     /// The index of the device.
     pub device: u32,
     pub is_ours: bool,
-    /// Of a pod's interface: the kernel's own for one address, or one without a next hop.
+    /// To one address on a device, as CNI plugins make for each pod.
     pub is_host: bool,
     message: RouteMessage,
 }
@@ -66,7 +66,11 @@ impl Kernel {
         };
         let mut missing: BTreeMap<Cidr, &Route> =
             wanted.map(|route| (route.destination, route)).collect();
-        let ours = self.routes().await?.into_iter().filter(|route| route.is_ours);
+        let ours = self
+            .routes()
+            .await?
+            .into_iter()
+            .filter(|route| route.is_ours);
         let mut stale = Vec::new();
         for route in ours {
             let same = missing.get(&route.destination).is_some_and(|wanted| {
@@ -148,7 +152,7 @@ fn host_route(message: RouteMessage) -> Option<HostRoute> {
         source,
         device,
         is_ours: header.protocol == RouteProtocol::from(PROTOCOL),
-        is_host: header.destination_prefix_length == 32 && header.scope == RouteScope::Link,
+        is_host: header.destination_prefix_length == 32 && via.is_none(),
         message,
     })
 }

@@ -50,7 +50,8 @@ impl Request {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
         self.bytes.extend_from_slice(&kind.to_ne_bytes());
-        self.bytes.extend_from_slice(&(flags | REQUEST).to_ne_bytes());
+        self.bytes
+            .extend_from_slice(&(flags | REQUEST).to_ne_bytes());
         self.bytes.extend_from_slice(&self.sequence.to_ne_bytes());
         self.bytes.extend_from_slice(&[0; 4]);
         self.bytes.extend_from_slice(&[family, 0]);

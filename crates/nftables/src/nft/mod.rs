@@ -1,9 +1,11 @@
 //! nftables over netlink: tables, chains, rules, sets and transactions. Knows nothing of services.
 
+mod chains;
 mod elements;
 mod expression;
 mod transaction;
 
+pub use chains::{BaseChain, chain_in, chain_messages};
 pub use elements::{Data, Element, Words};
 pub use expression::{DESTINATION_CHANGED, Expression, LOCAL, MASQUERADE_MARK, Register};
 pub use transaction::{

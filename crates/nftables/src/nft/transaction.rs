@@ -1,6 +1,8 @@
 //! Changes of one table that take effect together or not at all.
 
-use crate::netlink::{ACK, APPEND, Attributes, CREATE, DUMP, EXCLUSIVE, Message, Request, attributes};
+use crate::netlink::{
+    ACK, APPEND, Attributes, CREATE, DUMP, EXCLUSIVE, Message, Request, attributes,
+};
 
 use super::elements::Element;
 use super::expression::Expression;
@@ -158,8 +160,16 @@ impl<'a> Transaction<'a> {
         let id = u32::try_from(self.changes).unwrap_or(u32::MAX);
         self.push(NEW_SET, CREATE | EXCLUSIVE, |set| {
             set.text(2, name);
-            let map = if kind.data == MapData::None { 0 } else { FLAG_MAP };
-            let dynamic = if kind.dynamic.is_some() { FLAG_TIMEOUT | FLAG_EVAL } else { 0 };
+            let map = if kind.data == MapData::None {
+                0
+            } else {
+                FLAG_MAP
+            };
+            let dynamic = if kind.dynamic.is_some() {
+                FLAG_TIMEOUT | FLAG_EVAL
+            } else {
+                0
+            };
             set.number(3, map | dynamic);
             set.number(4, kind.key);
             set.number(5, kind.key_bytes);
@@ -233,4 +243,3 @@ pub fn table_of<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
     let name = message.attributes().find(|(kind, _)| *kind == 1);
     name.map(|(_, name)| name.strip_suffix(&[0]).unwrap_or(name))
 }
-

@@ -26,7 +26,10 @@ pub fn conditions(
         ..Condition::default()
     };
     let network_problem = network.as_ref().filter(|network| network.is_true());
-    let ready = ready(health, network_problem.map(|network| network.message.as_str()));
+    let ready = ready(
+        health,
+        network_problem.map(|network| network.message.as_str()),
+    );
     let mut all = vec![
         pressure(
             ConditionType::MemoryPressure,
@@ -75,7 +78,11 @@ pub fn network_condition(state: &NetworkState, stored: &Value) -> Option<Conditi
         ..Condition::default()
     };
     match state {
-        NetworkState::Ready => Some(condition(false, "PodNetworkReady", "the pod network is ready")),
+        NetworkState::Ready => Some(condition(
+            false,
+            "PodNetworkReady",
+            "the pod network is ready",
+        )),
         NetworkState::Unavailable { reason, message } => Some(condition(true, reason, message)),
         NetworkState::Off => {
             let stored = stored_condition(stored, &ConditionType::NetworkUnavailable)?;
@@ -90,7 +97,9 @@ pub fn network_condition(state: &NetworkState, stored: &Value) -> Option<Conditi
 /// `network` is why the pod network is not ready.
 fn ready(health: &Health, network: Option<&str>) -> Condition {
     let network = network.map(|message| format!("pod network not ready: {message}"));
-    let messages = [&health.runtime, &health.network, &network].into_iter().flatten();
+    let messages = [&health.runtime, &health.network, &network]
+        .into_iter()
+        .flatten();
     let messages: Vec<&str> = messages.map(String::as_str).collect();
     let reason = if messages.is_empty() {
         "KubeletReady"
@@ -289,9 +298,15 @@ mod tests {
     fn n1_6_the_network_condition_says_why_and_what_we_left_is_cleared() {
         let waiting = NetworkState::unavailable("WaitingForRange", "no range");
         let condition = network_condition(&waiting, &json!({})).unwrap();
-        assert_eq!((condition.is_true(), &*condition.reason), (true, "PodNetworkWaitingForRange"));
+        assert_eq!(
+            (condition.is_true(), &*condition.reason),
+            (true, "PodNetworkWaitingForRange")
+        );
         let all = conditions(&Health::default(), Pressures::default(), Some(condition));
-        assert_eq!(unready_reason(&all), Some("pod network not ready: no range"));
+        assert_eq!(
+            unready_reason(&all),
+            Some("pod network not ready: no range")
+        );
         let stored = json!({"status": {"conditions": to_api(&all, &json!({}), "then")}});
         let left = network_condition(&NetworkState::Off, &stored).unwrap();
         assert_eq!((left.is_true(), &*left.reason), (false, "PodNetworkOff"));

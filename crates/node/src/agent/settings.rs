@@ -75,6 +75,9 @@ impl Settings {
     }
 }
 
+/// In the data directory: where the CNI plugin records which pod has which address.
+pub(crate) const POD_ADDRESSES: &str = "pod-addresses";
+
 /// The address of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiAddress {
@@ -144,7 +147,7 @@ impl Paths {
 
     /// Where the CNI plugin records which pod has which address.
     pub fn pod_addresses(&self) -> PathBuf {
-        self.data.join("pod-addresses")
+        self.data.join(POD_ADDRESSES)
     }
 
     /// The files of all pods, below a data directory.

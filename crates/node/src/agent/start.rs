@@ -45,8 +45,8 @@ use super::settings::Settings;
 use crate::inputs::Inputs;
 use crate::kubelet_api::{self, ServerContext};
 use crate::manifests::mirror::{self, Mirror};
-use crate::network::{self, NetworkState};
 use crate::manifests::{self, Manifests};
+use crate::network::{self, NetworkState};
 use crate::pods::{
     CachedPod, Command, CommandSender, Dependencies, Origin, PodCache, PodUpdate, manager, source,
 };
@@ -223,11 +223,15 @@ impl Agent {
             return Ok(None);
         };
         // Another agent of this network namespace keeps this one from starting.
-        let network = self.settings.pod_network.map(|mode| Network::open().map(|it| (mode, it)));
+        let network = self
+            .settings
+            .pod_network
+            .map(|mode| Network::open().map(|it| (mode, it)));
         let network = network.transpose()?;
         if network.is_some() {
             let message = "the agent is setting it up";
-            self.network.send_replace(NetworkState::unavailable("Starting", message));
+            self.network
+                .send_replace(NetworkState::unavailable("Starting", message));
         }
         // Whatever speaks for the node writes through this fence, which only the Lease opens.
         let fence = Fence::closed();
@@ -486,12 +490,15 @@ impl Agent {
         let Some((mode, network)) = network else {
             let writer = writer.clone();
             let leave = async move {
-                let registered = node.wait_for(|node| node["metadata"]["uid"].is_string()).await;
+                let registered = node
+                    .wait_for(|node| node["metadata"]["uid"].is_string())
+                    .await;
                 if let Ok(node) = registered.map(|node| Arc::clone(&node)) {
                     network::withdraw(&writer, &node).await;
                 }
             };
-            self.tasks.spawn(async move { stop.run_until_cancelled(leave).await });
+            self.tasks
+                .spawn(async move { stop.run_until_cancelled(leave).await });
             return;
         };
         let manager = network::Manager {
@@ -505,7 +512,7 @@ impl Agent {
             runtime: Arc::clone(&self.runtime),
             state: self.network.clone(),
             recorder: recorder.clone(),
-            leases: self.settings.paths.pod_addresses(),
+            paths: self.settings.paths.clone(),
         };
         self.tasks
             .spawn(async move { stop.run_until_cancelled(manager.run()).await });

@@ -27,6 +27,8 @@ use tokio::time::Instant;
 use super::NetworkState;
 use super::members::Members;
 use super::published::{Published, direct_of};
+use crate::agent::Paths;
+use crate::cleanup::Resources;
 use crate::runtime::Runtime;
 
 /// How often the kernel's state is compared with what it should be, though nothing has changed.
@@ -49,8 +51,7 @@ pub(crate) struct Manager {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) state: watch::Sender<NetworkState>,
     pub(crate) recorder: Recorder,
-    /// Where the CNI plugin records addresses.
-    pub(crate) leases: PathBuf,
+    pub(crate) paths: Paths,
 }
 
 /// What changes while it runs.
@@ -167,6 +168,12 @@ impl Manager {
             .own(&self.name)
             .filter(|_| members.is_synced())
             .ok_or_else(|| waiting_for_range(node))?;
+        let configurations = places.as_ref().map(|places| &*places.configurations);
+        let recorded = Resources::add_pod_network(&self.paths.data, configurations);
+        recorded.map_err(|error| {
+            let message = format!("cannot write to {}: {error}", self.paths.data.display());
+            Obstacle::Waiting(NetworkState::unavailable("FileNotWritten", message))
+        })?;
         // The new address counts at once; the others follow when it is published.
         let own = Member {
             address: own.0,
@@ -178,7 +185,7 @@ impl Manager {
             let pods = Pods {
                 range: own.range,
                 mtu: applied.mtu,
-                leases: self.leases.clone(),
+                leases: self.paths.pod_addresses(),
             };
             if places.write(&pods)? {
                 let dir = places.configurations.display();
@@ -194,7 +201,8 @@ impl Manager {
     async fn places(&self, progress: &mut Progress) -> Result<Option<Places>, Obstacle> {
         let places = self.runtime.cni().await;
         let places = places.map_err(|error| {
-            let message = format!("the container runtime does not say where CNI is configured: {error}");
+            let message =
+                format!("the container runtime does not say where CNI is configured: {error}");
             Obstacle::Waiting(NetworkState::unavailable("RuntimeDown", message))
         })?;
         let Some(places) = places else {
@@ -206,7 +214,12 @@ impl Manager {
             Obstacle::Waiting(NetworkState::unavailable("FileNotRead", message))
         })?;
         if let Some(foreign) = foreign {
-            if progress.applied.is_none() && !places.configurations.join(kennel_network::cni::FILE).exists() {
+            if progress.applied.is_none()
+                && !places
+                    .configurations
+                    .join(kennel_network::cni::FILE)
+                    .exists()
+            {
                 return Err(Obstacle::Foreign(foreign));
             }
             let consequence = "the runtime uses the first one by name: delete it, or start the agent with --network=none";
@@ -214,14 +227,21 @@ impl Manager {
         }
         let missing = places.missing_plugins();
         if !missing.is_empty() {
-            let dirs: Vec<String> = places.plugins.iter().map(|dir| dir.display().to_string()).collect();
+            let dirs: Vec<String> = places
+                .plugins
+                .iter()
+                .map(|dir| dir.display().to_string())
+                .collect();
             let message = format!(
                 "the CNI plugins {} are not in {}: install them (Debian: containernetworking-plugins), or start the agent \
                  with --network=none",
                 missing.join(" and "),
                 dirs.join(" or ")
             );
-            return Err(Obstacle::Waiting(NetworkState::unavailable("PluginsMissing", message)));
+            return Err(Obstacle::Waiting(NetworkState::unavailable(
+                "PluginsMissing",
+                message,
+            )));
         }
         Ok(Some(places))
     }
@@ -238,7 +258,8 @@ impl Manager {
             IpAddr::V6(_) => None,
         });
         let address = first.ok_or_else(|| {
-            let message = "the node has no IPv4 address, which the pod network needs: set one with --node-ip";
+            let message =
+                "the node has no IPv4 address, which the pod network needs: set one with --node-ip";
             Obstacle::Waiting(NetworkState::unavailable("NoIPv4", message))
         })?;
         let underlay = self.network.underlay(address).await?;
@@ -259,14 +280,20 @@ impl Manager {
         };
         if let Err(failure) = published.write(&self.writer, node).await {
             let message = format!("publishing the node's network failed: {failure}");
-            return Err(Obstacle::Waiting(NetworkState::unavailable("NotPublished", message)));
+            return Err(Obstacle::Waiting(NetworkState::unavailable(
+                "NotPublished",
+                message,
+            )));
         }
         Ok((address, underlay.link))
     }
 
     /// Whether the link is to be probed when its time comes.
     fn probes_due(&self, progress: &Progress) -> bool {
-        let has_peers = progress.applied.as_ref().is_some_and(|one| !one.plan.probes.is_empty());
+        let has_peers = progress
+            .applied
+            .as_ref()
+            .is_some_and(|one| !one.plan.probes.is_empty());
         let is_known = progress.link.direct == Some(true) && progress.link.peers > 0;
         self.mode == Mode::Auto && has_peers && !is_known
     }
@@ -299,7 +326,10 @@ impl Manager {
         if progress.said.contains(&path) {
             return;
         }
-        let message = format!("found the CNI configuration {}: {consequence}", path.display());
+        let message = format!(
+            "found the CNI configuration {}: {consequence}",
+            path.display()
+        );
         tracing::warn!("{message}");
         let note = Note::new(true, "ForeignNetworkConfiguration", message);
         self.recorder.emit(Reference::own_node(&self.name), note);
@@ -340,7 +370,9 @@ fn waiting_for_range(node: &Value) -> Obstacle {
 
 fn say_unreachable(before: Option<&Applied>, now: &Applied) {
     let unreachable = &now.plan.unreachable;
-    if unreachable.is_empty() || before.is_some_and(|before| before.plan.unreachable == *unreachable) {
+    if unreachable.is_empty()
+        || before.is_some_and(|before| before.plan.unreachable == *unreachable)
+    {
         return;
     }
     let names: Vec<&str> = unreachable.iter().map(String::as_str).take(8).collect();

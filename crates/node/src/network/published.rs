@@ -2,9 +2,7 @@
 
 use kennel_client::api;
 use kennel_client::write::{Call, Content, Failure, Writer};
-use kennel_core::pod_network::{
-    DIRECT_ANNOTATION, EXTERNAL, LINK_ANNOTATION, MODE_ANNOTATION,
-};
+use kennel_core::pod_network::{DIRECT_ANNOTATION, EXTERNAL, LINK_ANNOTATION, MODE_ANNOTATION};
 use serde_json::{Map, Value, json};
 
 /// What the annotations are to be. `None` removes them.
@@ -71,11 +69,22 @@ mod tests {
         };
         let node = |annotations: Value| json!({"metadata": {"annotations": annotations}});
         let all = published.differing(&json!({}));
-        assert_eq!(Value::from(all), json!({MODE_ANNOTATION: "auto", LINK_ANNOTATION: "10.0.0.1/24"}));
-        let stored = node(json!({MODE_ANNOTATION: "auto", LINK_ANNOTATION: "10.0.0.1/24", DIRECT_ANNOTATION: "true"}));
-        assert_eq!(Value::from(published.differing(&stored)), json!({DIRECT_ANNOTATION: null}));
+        assert_eq!(
+            Value::from(all),
+            json!({MODE_ANNOTATION: "auto", LINK_ANNOTATION: "10.0.0.1/24"})
+        );
+        let stored = node(
+            json!({MODE_ANNOTATION: "auto", LINK_ANNOTATION: "10.0.0.1/24", DIRECT_ANNOTATION: "true"}),
+        );
+        assert_eq!(
+            Value::from(published.differing(&stored)),
+            json!({DIRECT_ANNOTATION: null})
+        );
         let none = Published::default();
-        assert_eq!(none.differing(&node(json!({MODE_ANNOTATION: EXTERNAL}))), Map::new());
+        assert_eq!(
+            none.differing(&node(json!({MODE_ANNOTATION: EXTERNAL}))),
+            Map::new()
+        );
         assert_eq!(none.differing(&stored).len(), 3);
     }
 }

@@ -74,7 +74,10 @@ fn places(config: &Value) -> Places {
     let default = Places::default();
     // `binDirs` since containerd 2.
     let listed = list(cni, "binDirs").iter().filter_map(Value::as_str);
-    let mut plugins: Vec<PathBuf> = listed.chain(cni["binDir"].as_str()).map(PathBuf::from).collect();
+    let mut plugins: Vec<PathBuf> = listed
+        .chain(cni["binDir"].as_str())
+        .map(PathBuf::from)
+        .collect();
     plugins.retain(|dir| !dir.as_os_str().is_empty());
     if plugins.is_empty() {
         plugins = default.plugins;
