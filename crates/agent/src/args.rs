@@ -36,6 +36,11 @@ pub struct NodeArgs {
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
     pub node_ip: Vec<IpAddr>,
 
+    /// How pods reach the pods of other nodes
+    /// [default: auto for root with a container runtime in a cluster that it has joined, else none]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub network: Option<NetworkMode>,
+
     /// Labels of the node, such as `rack=12,disk=ssd`
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE", value_parser = parse_label)]
     pub node_labels: Vec<(String, String)>,
@@ -95,6 +100,18 @@ pub enum RuntimeKind {
     Process,
     /// No containers: pods follow a simulated lifecycle
     Simulated,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NetworkMode {
+    /// Direct routes to nodes on the same link where a probe through them answers, VXLAN to the others
+    Auto,
+    /// Direct routes: all nodes are on one link
+    HostGw,
+    /// VXLAN to all nodes
+    Vxlan,
+    /// The agent changes nothing: for CNI daemons such as flannel, Calico and Cilium, and for pods with the host's network
+    None,
 }
 
 /// Eviction thresholds.

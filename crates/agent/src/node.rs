@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kennel_node::agent::{ApiAddress, Machine, Paths, RuntimeRecord, Settings, machine};
+use kennel_core::pod_network::Mode;
+use kennel_node::agent::addresses::own_address;
+use kennel_node::agent::{Addresses, ApiAddress, Machine, Paths, RuntimeRecord, Settings};
 use kennel_node::cleanup::Resources;
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
@@ -16,7 +18,7 @@ use kennel_node::runtime::fake::FakeRuntime;
 use kennel_node::runtime::process::{self, Process};
 use tokio::net::TcpListener;
 
-use crate::args::{NodeArgs, RuntimeKind};
+use crate::args::{NetworkMode, NodeArgs, RuntimeKind};
 use crate::runtime_choice::{self, SelectedRuntime, choose};
 
 /// The default directory of static pods.
@@ -35,6 +37,10 @@ pub struct Place {
     pub cluster_domain: String,
     /// [`NodeRuntime::choice`].
     pub runtime: String,
+    /// Whether the cluster assigns pod ranges: not known of one that only a kubeconfig leads to.
+    pub joined: bool,
+    /// Whom the machine reaches from the node's address, if not the internet.
+    pub address_peer: Option<ApiAddress>,
 }
 
 /// The Node's annotation that shows which runtime was chosen, also while that does not answer.
@@ -62,14 +68,28 @@ pub async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr>
     if !args.node_ip.is_empty() {
         return args.node_ip.clone();
     }
-    let peer = match api {
-        Some(api) => {
-            let found = tokio::net::lookup_host((api.host.as_str(), api.port)).await;
-            found.ok().and_then(|mut found| found.next())
+    vec![own_address(api).await]
+}
+
+/// How the agent is to connect pods. `joined`: the cluster assigns pod ranges, as far as the agent knows.
+fn pod_network(args: &NodeArgs, joined: bool, runtime: &str) -> anyhow::Result<Option<Mode>> {
+    let is_root = rustix::process::geteuid().is_root();
+    match args.network {
+        Some(NetworkMode::None) => Ok(None),
+        Some(_) if !is_root => anyhow::bail!(
+            "--network needs root, who may change routes: start the agent as root, or with --network=none"
+        ),
+        Some(NetworkMode::Auto) => Ok(Some(Mode::Auto)),
+        Some(NetworkMode::HostGw) => Ok(Some(Mode::HostGw)),
+        Some(NetworkMode::Vxlan) => Ok(Some(Mode::Vxlan)),
+        None => {
+            let has_pod_network = joined && runtime.starts_with("cri ");
+            if has_pod_network && !is_root {
+                tracing::info!("not root, so the agent manages no pod network");
+            }
+            Ok((has_pod_network && is_root).then_some(Mode::Auto))
         }
-        None => None,
-    };
-    vec![machine::address(peer)]
+    }
 }
 
 pub fn settings(
@@ -82,7 +102,10 @@ pub fn settings(
     let soft = soft.map_or(&[][..], |soft| soft.0.as_slice());
     let settings = Settings {
         node_name: name,
-        addresses,
+        addresses: Addresses::new(addresses),
+        follow_addresses: args.node_ip.is_empty(),
+        address_peer: place.address_peer,
+        pod_network: pod_network(args, place.joined, &place.runtime)?,
         paths: Paths {
             logs: logs(args.log_dir.as_deref(), &place.data),
             data: place.data,

@@ -100,7 +100,9 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     let addresses = node::addresses(&args.node, api.as_ref()).await;
     let place = Place {
         data: args.data_dir.clone(),
+        address_peer: api.clone(),
         api,
+        joined: args.kubeconfig.is_none(),
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
         runtime: runtime.choice,

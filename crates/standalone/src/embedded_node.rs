@@ -88,6 +88,8 @@ impl EmbeddedNode {
         let place = Place {
             api: Some(api_address(server.address, config.api_host.unwrap_or(ip))),
             listen: listener.local_addr()?,
+            joined: true,
+            address_peer: None,
             cluster_domain: config.cluster_domain,
             data: config.data,
             runtime: runtime.choice,

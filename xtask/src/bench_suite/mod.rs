@@ -9,6 +9,7 @@ mod authorization;
 mod client;
 mod cluster;
 mod counters;
+mod events;
 mod load;
 mod machine_facts;
 mod openapi;
@@ -78,6 +79,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "cluster",
         "rollouts",
         "heartbeats",
+        "events",
         "agent",
     ];
     let known = |phase: &String| PHASES.contains(&phase.as_str()) || phase == GROWTH;
@@ -111,6 +113,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     }
     if wanted("heartbeats") {
         cluster::heartbeats(&mut report)?;
+    }
+    if wanted("events") {
+        runtime.block_on(events::measure(&mut report))?;
     }
     if wanted("agent") {
         runtime.block_on(agent::measure(&mut report))?;

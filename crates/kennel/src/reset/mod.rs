@@ -109,6 +109,7 @@ async fn execute(target: &Target, leftovers: Option<Leftovers>, args: &ResetArgs
         if args.keep_data || stops(&failures) {
             return failures;
         }
+        failures.extend(leftovers.remove_network().await);
         failures.extend(leftovers.remove_logs());
     }
     if args.keep_data || stops(&failures) {

@@ -13,6 +13,7 @@ mod guides;
 mod loopback_server;
 mod packages;
 mod playground;
+mod pod_network;
 mod process_runtime;
 mod readme_manifest;
 mod reset;

@@ -7,7 +7,8 @@
 //!                               └▶ pods, manifests, pressure, kubelet API
 //! ```
 
-pub mod health;
+pub mod addresses;
+mod health;
 mod heartbeat;
 pub mod identity;
 mod lease;
@@ -29,6 +30,7 @@ pub(crate) mod intervals {
     pub(crate) use super::lease::LEASE_SECONDS;
 }
 
+pub use addresses::Addresses;
 pub use health::AgentHealth;
 pub use machine::Machine;
 pub use runtime_record::RuntimeRecord;
