@@ -193,7 +193,9 @@ impl Manager {
             }
         }
         say_unreachable(progress.applied.as_ref(), &applied);
-        progress.applied = Some(applied);
+        if progress.applied.replace(applied).is_none() {
+            self.say_firewall();
+        }
         Ok(())
     }
 
@@ -320,6 +322,22 @@ impl Manager {
             Err(error) => tracing::warn!("{error}"),
         }
         link.next = Instant::now() + link.retry.next_delay();
+    }
+
+    /// A firewall's rules are its owner's: it is named, and not changed.
+    fn say_firewall(&self) {
+        let dropping = kennel_network::doctor::forward_policies().unwrap_or_default();
+        if dropping.is_empty() {
+            return;
+        }
+        let message = format!(
+            "the firewall ({}) drops forwarded packets that no rule of it accepts: accept those of pods there, see `kennel doctor \
+             network`",
+            dropping.join("; ")
+        );
+        tracing::warn!("{message}");
+        let note = Note::new(true, "FirewallDropsForwarded", message);
+        self.recorder.emit(Reference::own_node(&self.name), note);
     }
 
     fn say_foreign(&self, progress: &mut Progress, path: PathBuf, consequence: &str) {
