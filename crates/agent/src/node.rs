@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use kennel_core::pod_network::Mode;
 use kennel_node::agent::addresses::own_address;
-use kennel_node::agent::{Addresses, ApiAddress, Machine, Paths, RuntimeRecord, Settings};
+use kennel_node::agent::{
+    Addresses, ApiAddress, Machine, Paths, PodNetwork, RuntimeRecord, Settings,
+};
 use kennel_node::cleanup::Resources;
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
@@ -72,24 +74,28 @@ pub async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr>
 }
 
 /// How the agent is to connect pods. `joined`: the cluster assigns pod ranges, as far as the agent knows.
-fn pod_network(args: &NodeArgs, joined: bool, runtime: &str) -> anyhow::Result<Option<Mode>> {
+fn pod_network(args: &NodeArgs, joined: bool, runtime: &str) -> anyhow::Result<Option<PodNetwork>> {
     let is_root = rustix::process::geteuid().is_root();
-    match args.network {
-        Some(NetworkMode::None) => Ok(None),
-        Some(_) if !is_root => anyhow::bail!(
-            "--network needs root, who may change routes: start the agent as root, or with --network=none"
-        ),
-        Some(NetworkMode::Auto) => Ok(Some(Mode::Auto)),
-        Some(NetworkMode::HostGw) => Ok(Some(Mode::HostGw)),
-        Some(NetworkMode::Vxlan) => Ok(Some(Mode::Vxlan)),
+    let mode = match args.network {
+        Some(NetworkMode::None) => return Ok(None),
+        Some(NetworkMode::Auto) => Mode::Auto,
+        Some(NetworkMode::HostGw) => Mode::HostGw,
+        Some(NetworkMode::Vxlan) => Mode::Vxlan,
         None => {
-            let has_pod_network = joined && runtime.starts_with("cri ");
-            if has_pod_network && !is_root {
+            let has_pods = joined && runtime.starts_with("cri ");
+            if has_pods && !is_root {
                 tracing::info!("not root, so the agent manages no pod network");
             }
-            Ok((has_pod_network && is_root).then_some(Mode::Auto))
+            let (mode, required) = (Mode::Auto, false);
+            return Ok((has_pods && is_root).then_some(PodNetwork { mode, required }));
         }
-    }
+    };
+    anyhow::ensure!(
+        is_root,
+        "--network needs root, who may change routes: start the agent as root, or with --network=none"
+    );
+    let required = true;
+    Ok(Some(PodNetwork { mode, required }))
 }
 
 pub fn settings(

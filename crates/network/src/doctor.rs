@@ -197,7 +197,7 @@ fn route_finding(routes: &[HostRoute]) -> Finding {
 }
 
 /// Chains that see forwarded packets, and drop what no rule accepts: `table inet filter, chain forward`.
-fn forward_policies() -> Result<Vec<String>, Error> {
+pub fn forward_policies() -> Result<Vec<String>, Error> {
     let chains = masquerade::dump_chains()?;
     let dropping = chains.into_iter().filter(nft::BaseChain::drops_forwarded);
     Ok(dropping

@@ -95,6 +95,10 @@ impl EmbeddedNode {
             runtime: runtime.choice,
         };
         let settings = node::settings(&config.node, name, addresses, place)?;
+        if settings.pod_network.is_some_and(|network| network.required) {
+            // Fails here, and not each time that the supervisor starts the node.
+            drop(kennel_network::lock::Lock::take()?);
+        }
         let certificates = &server.certificates;
         let signer = LocalSigner(certificates.authority.clone());
         signer

@@ -34,5 +34,5 @@ pub use addresses::Addresses;
 pub use health::AgentHealth;
 pub use machine::Machine;
 pub use runtime_record::RuntimeRecord;
-pub use settings::{ApiAddress, Paths, Settings};
+pub use settings::{ApiAddress, Paths, PodNetwork, Settings};
 pub use start::{Cluster, Start, StartError};

@@ -21,7 +21,7 @@ pub struct Settings {
     /// Whom the machine is to reach from its address, if not the internet.
     pub address_peer: Option<ApiAddress>,
     /// How the agent connects its pods to those of other nodes. `None` leaves that to others.
-    pub pod_network: Option<Mode>,
+    pub pod_network: Option<PodNetwork>,
     pub paths: Paths,
     /// Labels to register with.
     pub labels: BTreeMap<String, String>,
@@ -80,6 +80,15 @@ impl Settings {
 
 /// In the data directory: where the CNI plugin records which pod has which address.
 pub(crate) const POD_ADDRESSES: &str = "pod-addresses";
+
+/// How the agent connects its pods to those of other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodNetwork {
+    pub mode: Mode,
+    /// Whether a user has asked for it: then the agent does not start without it. Otherwise nothing is said of it until the
+    /// container runtime answers and has no network of somebody else.
+    pub required: bool,
+}
 
 /// The address of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,6 @@ use kennel_client::fence::Fence;
 use kennel_client::metrics::Observed;
 use kennel_client::write::Writer;
 use kennel_core::pod::eviction::{Pressures, Signal, Threshold};
-use kennel_core::pod_network::Mode;
 use kennel_network::Network;
 use kube::Client;
 use kube::client::Body;
@@ -41,7 +40,7 @@ use super::lease::{Claim, Holder, Lease, LeaseError};
 use super::machine::Machine;
 use super::node;
 use super::serving::ServingCertificate;
-use super::settings::Settings;
+use super::settings::{PodNetwork, Settings};
 use crate::inputs::Inputs;
 use crate::kubelet_api::{self, ServerContext};
 use crate::manifests::mirror::{self, Mirror};
@@ -222,17 +221,7 @@ impl Agent {
             self.stop.cancelled().await;
             return Ok(None);
         };
-        // Another agent of this network namespace keeps this one from starting.
-        let network = self
-            .settings
-            .pod_network
-            .map(|mode| Network::open().map(|it| (mode, it)));
-        let network = network.transpose()?;
-        if network.is_some() {
-            let message = "the agent is setting it up";
-            self.network
-                .send_replace(NetworkState::unavailable("Starting", message));
-        }
+        let network = self.open_pod_network()?;
         // Whatever speaks for the node writes through this fence, which only the Lease opens.
         let fence = Fence::closed();
         let writer = Writer::new(cluster.client.clone(), fence.clone());
@@ -477,17 +466,33 @@ impl Agent {
         }
     }
 
+    /// Another agent of this network namespace keeps this one from starting, if a user has asked for the network.
+    fn open_pod_network(&self) -> Result<Option<Network>, StartError> {
+        if !self
+            .settings
+            .pod_network
+            .is_some_and(|network| network.required)
+        {
+            return Ok(None);
+        }
+        let network = Network::open()?;
+        let message = "the agent is setting it up";
+        self.network
+            .send_replace(NetworkState::unavailable("Starting", message));
+        Ok(Some(network))
+    }
+
     /// Connects the node's pods to those of other nodes, or takes back what an earlier agent published of that.
     fn run_pod_network(
         &self,
-        network: Option<(Mode, Network)>,
+        network: Option<Network>,
         cluster: &Cluster,
         writer: &Writer,
         recorder: &Recorder,
     ) {
         let stop = self.stop.clone();
         let mut node = self.node.subscribe();
-        let Some((mode, network)) = network else {
+        let Some(PodNetwork { mode, .. }) = self.settings.pod_network else {
             let writer = writer.clone();
             let leave = async move {
                 let registered = node

@@ -42,7 +42,8 @@ const PROBE_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration
 pub(crate) struct Manager {
     pub(crate) name: String,
     pub(crate) mode: Mode,
-    pub(crate) network: Network,
+    /// None until it is needed.
+    pub(crate) network: Option<Network>,
     pub(crate) client: Client,
     pub(crate) writer: Writer,
     /// The own object.
@@ -89,6 +90,8 @@ impl Default for Link {
 /// Why the network is not ready, or that it is none of ours.
 enum Obstacle {
     Waiting(NetworkState),
+    /// The container runtime does not answer, which the node's condition `Ready` says.
+    RuntimeDown,
     /// Another network is configured.
     Foreign(PathBuf),
 }
@@ -136,6 +139,7 @@ impl Manager {
         let (state, wait) = match self.apply(progress, &node).await {
             Ok(()) => (NetworkState::Ready, RESYNC),
             Err(Obstacle::Waiting(state)) => (state, RETRY),
+            Err(Obstacle::RuntimeDown) => return RETRY,
             Err(Obstacle::Foreign(path)) => {
                 self.say_foreign(progress, path, "the agent leaves the pod network to it");
                 withdraw(&self.writer, &node).await;
@@ -180,7 +184,10 @@ impl Manager {
             link: own.1,
             ..published.clone()
         };
-        let applied = self.network.apply(&own, members.all(), cluster).await?;
+        let Some(network) = &mut self.network else {
+            return Err(Obstacle::RuntimeDown);
+        };
+        let applied = network.apply(&own, members.all(), cluster).await?;
         if let Some(places) = places {
             let pods = Pods {
                 range: own.range,
@@ -193,7 +200,9 @@ impl Manager {
             }
         }
         say_unreachable(progress.applied.as_ref(), &applied);
-        progress.applied = Some(applied);
+        if progress.applied.replace(applied).is_none() {
+            self.say_firewall();
+        }
         Ok(())
     }
 
@@ -201,9 +210,8 @@ impl Manager {
     async fn places(&self, progress: &mut Progress) -> Result<Option<Places>, Obstacle> {
         let places = self.runtime.cni().await;
         let places = places.map_err(|error| {
-            let message =
-                format!("the container runtime does not say where CNI is configured: {error}");
-            Obstacle::Waiting(NetworkState::unavailable("RuntimeDown", message))
+            tracing::debug!("the container runtime does not say where CNI is configured: {error}");
+            Obstacle::RuntimeDown
         })?;
         let Some(places) = places else {
             return Ok(None);
@@ -262,7 +270,11 @@ impl Manager {
                 "the node has no IPv4 address, which the pod network needs: set one with --node-ip";
             Obstacle::Waiting(NetworkState::unavailable("NoIPv4", message))
         })?;
-        let underlay = self.network.underlay(address).await?;
+        let network = match &mut self.network {
+            Some(network) => network,
+            none => none.insert(Network::open()?),
+        };
+        let underlay = network.underlay(address).await?;
         let link = show_link(address, underlay.link);
         if progress.link.of.as_ref() != Some(&link) {
             let is_first = progress.link.of.is_none();
@@ -320,6 +332,22 @@ impl Manager {
             Err(error) => tracing::warn!("{error}"),
         }
         link.next = Instant::now() + link.retry.next_delay();
+    }
+
+    /// A firewall's rules are its owner's: it is named, and not changed.
+    fn say_firewall(&self) {
+        let dropping = kennel_network::doctor::forward_policies().unwrap_or_default();
+        if dropping.is_empty() {
+            return;
+        }
+        let message = format!(
+            "the firewall ({}) drops forwarded packets that no rule of it accepts: accept those of pods there, see `kennel doctor \
+             network`",
+            dropping.join("; ")
+        );
+        tracing::warn!("{message}");
+        let note = Note::new(true, "FirewallDropsForwarded", message);
+        self.recorder.emit(Reference::own_node(&self.name), note);
     }
 
     fn say_foreign(&self, progress: &mut Progress, path: PathBuf, consequence: &str) {

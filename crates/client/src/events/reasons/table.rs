@@ -111,6 +111,8 @@ pub static ALL: &[Known] = &[
         "An object has an owner reference to an object that exists only in another namespace."),
     warning(AGENT, "Node", "ForeignNetworkConfiguration",
         "The container runtime has a CNI configuration of somebody else, which the agent leaves alone; the message says what follows."),
+    warning(AGENT, "Node", "FirewallDropsForwarded",
+        "A firewall of the machine drops forwarded packets by default; the message names its chain."),
     warning(NODES, "Node", "CIDRNotAvailable",
         "The node asks for a pod range, and none is left in --cluster-cidr."),
     normal(AGENT, "Pod", "Pulling", "An image is being pulled."),

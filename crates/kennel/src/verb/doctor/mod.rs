@@ -54,9 +54,9 @@ pub(crate) struct DoctorArgs {
     discard: Option<String>,
 }
 
-pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
+pub(crate) async fn run(args: &DoctorArgs) -> ExitCode {
     if let Some(Subject::Network(args)) = &args.subject {
-        return network::run(args);
+        return network::run(args).await;
     }
     let data_dir = absolute(&args.data.data_dir);
     let done = match (&args.raw, &args.discard) {

@@ -36,7 +36,7 @@ pub(crate) struct NetworkArgs {
     cluster_domain: String,
 }
 
-pub(super) fn run(args: &NetworkArgs) -> ExitCode {
+pub(super) async fn run(args: &NetworkArgs) -> ExitCode {
     let options = Options {
         places: Places {
             configurations: args.cni_conf_dir.clone(),
@@ -45,7 +45,7 @@ pub(super) fn run(args: &NetworkArgs) -> ExitCode {
         dns: args.cluster_dns,
         name: format!("kubernetes.default.svc.{}", args.cluster_domain),
     };
-    match examine(&options) {
+    match examine(&options).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => DAMAGED.into(),
         Err(error) => {
@@ -56,11 +56,8 @@ pub(super) fn run(args: &NetworkArgs) -> ExitCode {
 }
 
 /// Returns whether all is well.
-fn examine(options: &Options) -> anyhow::Result<bool> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let findings = runtime.block_on(doctor::examine(options))?;
+async fn examine(options: &Options) -> anyhow::Result<bool> {
+    let findings = doctor::examine(options).await?;
     print(&report(&findings))?;
     Ok(findings.iter().all(|finding| finding.is_ok))
 }

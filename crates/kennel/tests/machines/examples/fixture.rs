@@ -52,6 +52,8 @@ impl Fixture {
         arguments.extend([
             format!("--server=https://{gateway}:{}", server.address().port()),
             "--runtime=cri".to_owned(),
+            // An example brings the network.
+            "--network=none".to_owned(),
             format!("--cri-socket={}", machine.socket().display()),
             CALM.to_owned(),
             LOGS.to_owned(),

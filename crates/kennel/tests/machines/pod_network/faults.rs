@@ -129,10 +129,10 @@ fn a_range_that_overlaps_a_route_of_the_machine_is_refused_with_both_named() {
         .without_pod_network()
         .in_network(network)
         .start();
-    let dummy = ["link", "add", "vpn0", "type", "dummy"];
+    let bridge = ["link", "add", "vpn0", "type", "bridge"];
     let up = ["link", "set", "vpn0", "up"];
     let vpn = ["route", "add", "10.200.0.0/16", "dev", "vpn0"];
-    for arguments in [&dummy[..], &up, &vpn] {
+    for arguments in [&bridge[..], &up, &vpn] {
         assert!(
             containerd
                 .network()

@@ -51,7 +51,7 @@ impl Outside {
         std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
         let mut command = links.router().command("busybox");
         let command = command
-            .args(["httpd", "-f", "-p", &PORT.to_string(), "-h"])
+            .args(["httpd", "-f", "-p", &format!("0.0.0.0:{PORT}"), "-h"])
             .arg(dir.path());
         let child = command.spawn().unwrap();
         Self { child, _dir: dir }
@@ -69,7 +69,7 @@ impl Drop for Outside {
 fn image() -> Image {
     Image::new("kennel.test/peer:1")
         .executable("/www/cgi-bin/peer", PEER)
-        .entrypoint(&["/bin/httpd", "-f", "-p", "8080", "-h", "/www"])
+        .entrypoint(&["/bin/httpd", "-f", "-p", "0.0.0.0:8080", "-h", "/www"])
 }
 
 impl Machine {
