@@ -13,6 +13,7 @@ use super::client::Target;
 use super::counters::Counters;
 use super::report::{Report, say};
 use super::server::Server;
+use super::{megabytes, ratio};
 
 const PATH: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 /// 5,000 pods.
@@ -50,12 +51,12 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
         }
     }
     let (took, written_at) = (started_at.elapsed(), Instant::now());
-    let (mut bytes, mut events) = (0.0, 0.0);
+    let mut all = Seen::default();
     let reading = async {
         while let Some(ended) = watchers.join_next().await {
             let seen = ended??;
-            bytes += seen.bytes;
-            events += seen.events;
+            all.bytes += seen.bytes;
+            all.events += seen.events;
         }
         anyhow::Ok(())
     };
@@ -63,14 +64,14 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
         .await
         .context("a watcher has not got the last states")??;
     let delay = written_at.elapsed().as_secs_f64();
-    let all = (WATCHERS * SLICES * ROUNDS) as f64;
-    let share = events / all;
+    let watchers = u64::try_from(WATCHERS)?;
+    let written = u64::try_from(SLICES * ROUNDS)?;
+    let share = ratio(all.events, watchers * written);
     say(format_args!(
-        "slices     {SLICES} slices changed {ROUNDS} times in {:.1} s; {WATCHERS} watchers got {:.1} of {} events and {:.1} MB each",
+        "slices     {SLICES} slices changed {ROUNDS} times in {:.1} s; {WATCHERS} watchers got {:.1} of {written} events and {:.1} MB each",
         took.as_secs_f64(),
-        events / WATCHERS as f64,
-        SLICES * ROUNDS,
-        bytes / WATCHERS as f64 / 1e6,
+        ratio(all.events, watchers),
+        megabytes(all.bytes / watchers),
     ));
     report.judge(
         "slices, events that are sent",
@@ -129,8 +130,8 @@ fn slice(number: usize) -> Bytes {
 /// What one watcher read until it had the last state of every slice.
 #[derive(Default)]
 struct Seen {
-    events: f64,
-    bytes: f64,
+    events: u64,
+    bytes: u64,
 }
 
 async fn read(mut body: Incoming) -> Result<Seen> {
@@ -139,11 +140,11 @@ async fn read(mut body: Incoming) -> Result<Seen> {
     while complete < SLICES {
         let frame = body.frame().await.context("a watch ended")??;
         let data = frame.data_ref().map_or(&[][..], |data| data);
-        seen.bytes += data.len() as f64;
+        seen.bytes += u64::try_from(data.len())?;
         rest.extend_from_slice(data);
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = rest.drain(..=end).collect();
-            seen.events += 1.0;
+            seen.events += 1;
             // The annotations are at the beginning of an object.
             let line = String::from_utf8_lossy(&line);
             complete += usize::from(line.contains(&last));
