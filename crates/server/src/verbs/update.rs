@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kennel_core::certificates::revocation as rules;
 use kennel_core::managed_fields::{Managers, Ownership};
 use kennel_store::{Durability, Op, WriteError, Written};
 use kennel_types::{Reason, Verb};
@@ -329,7 +328,7 @@ pub(super) async fn commit(
         && let Some(user) = at.row.admission.revoked_user(at.name)
     {
         let now = api.settings.certificates.now();
-        revocation::revoke(&*api.store, &user, rules::cutoff(now)).await?;
+        revocation::revoke(&*api.store, &user, now).await?;
     }
     let op = match update {
         None => Op::Delete { key, expected },
