@@ -292,7 +292,8 @@ async fn write(
     }
     // What is being deleted may grow: only so does it go away.
     if !tree::is_deleting(&document.tree) {
-        api.admit_growth(change.by.user, stored.value.len(), value.len())?;
+        let (before, after) = (stored.value.len(), value.len());
+        api.admit_growth(change.by.user, change.at.row, before, after)?;
     }
     // As in a create: no tree stays in memory while the disk is waited for, unless the answer shows it.
     drop(old);

@@ -272,7 +272,8 @@ spec:
   containers:
   - name: c
     image: kennel.test/app:1
-    command: [sh, -c, "trap '' TERM; while :; do touch /s/beat; sleep 0.1; done"]
+    command: [sh, -c, "trap '' TERM; while :; do sleep 0.1; done"]
+    env: [{name: HOLDER, value: SHARED}]
     lifecycle:
       postStart: {exec: {command: [touch, /s/started]}}
       preStop: {exec: {command: [touch, /s/stopping]}}
@@ -281,14 +282,26 @@ spec:
 
 fn ends_with_its_hooks_and_its_grace(fleet: &Fleet, shared: &std::path::Path) {
     fleet.pod("stubborn", is_ready);
+    let holder = format!("HOLDER={}", shared.display());
+    assert!(processes(&holder) > 0, "it is seen while it runs");
     assert!(shared.join("started").exists(), "postStart has run");
     assert!(!shared.join("stopping").exists());
     fleet.kubectl.run(&["delete", "pod", "stubborn"]).ok();
     assert!(shared.join("stopping").exists(), "preStop has run");
     // Gone from the API means gone from the machine.
-    fs::remove_file(shared.join("beat")).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert!(!shared.join("beat").exists(), "it still runs");
+    assert_eq!(processes(&holder), 0, "it still runs");
+}
+
+/// How many processes of the machine have this text in their environment.
+fn processes(text: &str) -> usize {
+    let all = fs::read_dir("/proc").unwrap().map(Result::unwrap);
+    // Some end meanwhile.
+    let environments = all.filter_map(|process| fs::read(process.path().join("environ")).ok());
+    let has = |environment: &Vec<u8>| {
+        let text = text.as_bytes();
+        environment.split(|byte| *byte == 0).any(|one| one == text)
+    };
+    environments.filter(has).count()
 }
 
 const MISPLACED: &str = r#"
