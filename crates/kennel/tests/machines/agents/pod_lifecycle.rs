@@ -5,7 +5,7 @@ use std::fs;
 use kennel_testkit::machine::Image;
 use serde_json::Value;
 
-use super::fleet::{Engine, Fleet, has_event, is_ready};
+use super::fleet::{Engine, Fleet, has_event, is_ready, processes_with};
 
 #[test]
 fn the_life_of_pods_in_containers() {
@@ -283,25 +283,13 @@ spec:
 fn ends_with_its_hooks_and_its_grace(fleet: &Fleet, shared: &std::path::Path) {
     fleet.pod("stubborn", is_ready);
     let holder = format!("HOLDER={}", shared.display());
-    assert!(processes(&holder) > 0, "it is seen while it runs");
+    assert!(processes_with(&holder) > 0, "it is seen while it runs");
     assert!(shared.join("started").exists(), "postStart has run");
     assert!(!shared.join("stopping").exists());
     fleet.kubectl.run(&["delete", "pod", "stubborn"]).ok();
     assert!(shared.join("stopping").exists(), "preStop has run");
     // Gone from the API means gone from the machine.
-    assert_eq!(processes(&holder), 0, "it still runs");
-}
-
-/// How many processes of the machine have this text in their environment.
-fn processes(text: &str) -> usize {
-    let all = fs::read_dir("/proc").unwrap().map(Result::unwrap);
-    // Some end meanwhile.
-    let environments = all.filter_map(|process| fs::read(process.path().join("environ")).ok());
-    let has = |environment: &Vec<u8>| {
-        let text = text.as_bytes();
-        environment.split(|byte| *byte == 0).any(|one| one == text)
-    };
-    environments.filter(has).count()
+    assert_eq!(processes_with(&holder), 0, "it still runs");
 }
 
 const MISPLACED: &str = r#"
