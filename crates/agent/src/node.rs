@@ -177,7 +177,11 @@ pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<NodeRuntime
     let runtime = open(&choice.kind, data, args.pod_max_pids)?;
     Resources::add(data, choice.socket(), &logs(args.log_dir.as_deref(), data))
         .with_context(|| format!("cannot write to {}", data.display()))?;
-    tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
+    if choice.is_doubtful {
+        tracing::warn!("using the runtime {}: {}", choice.kind, choice.reason);
+    } else {
+        tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
+    }
     Ok(NodeRuntime {
         runtime,
         choice: choice.kind.to_string(),

@@ -17,6 +17,7 @@ use crate::api::{Api, Exemptions, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::{Credentials, StaticTokens};
 use crate::backend::{self, Backend};
+use crate::background::Background;
 use crate::backup::{self, SecretFile};
 use crate::certificates::{Certificates, KubeconfigFile};
 use crate::health::Accepting;
@@ -68,6 +69,9 @@ pub enum ServerFailure {
     Writer,
     #[error("the listener has ended, so nobody can connect any more; the log has the reason")]
     Listener,
+    /// One of the tasks beside requests.
+    #[error("the task of the server that {0} has ended; the log has the reason")]
+    Task(&'static str),
 }
 
 /// A running server.
@@ -81,7 +85,7 @@ pub struct Server {
     pub certificates: Arc<Certificates>,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
-    upkeep: tokio::task::JoinHandle<()>,
+    background: Background,
 }
 
 impl Server {
@@ -137,12 +141,15 @@ impl Server {
             drop(serve((listener, Clients::OfThisMachine), unchecked));
         }
         let serving = serve((listener, Clients::All), accepting);
+        let mut background = Background::default();
         if let Some(schedule) = config.backups {
             let (status, stop) = (Arc::clone(&api.settings.backups), stop.clone());
-            tokio::spawn(backup::run(schedule, config.data_dir, status, stop));
+            let backups = backup::run(schedule, config.data_dir, status, stop);
+            background.spawn("makes backups", backups);
         }
+        let upkeep = upkeep::run(Arc::clone(&api), config.clock.interval());
+        background.spawn("renews certificates", upkeep);
         Ok(Self {
-            upkeep: tokio::spawn(upkeep::run(Arc::clone(&api), config.clock.interval())),
             api,
             backend,
             address,
@@ -150,6 +157,7 @@ impl Server {
             certificates,
             stop,
             serving,
+            background,
         })
     }
 
@@ -165,14 +173,18 @@ impl Server {
     /// Waits until the server cannot go on, while it is not stopped.
     pub async fn failed(&mut self) -> ServerFailure {
         tokio::select! {
+            // First: the other tasks end with a store that is closed.
+            biased;
             () = self.backend.writer_ended() => ServerFailure::Writer,
             _ = &mut self.serving => ServerFailure::Listener,
+            work = self.background.ended() => ServerFailure::Task(work),
+            work = self.backend.task_ended() => ServerFailure::Task(work),
         }
     }
 
     /// Stops in order: closes the listener, ends watches, finishes writes, closes the store.
     pub async fn stop(self) {
-        self.upkeep.abort();
+        self.background.abort();
         self.stop.cancel();
         if let Err(error) = self.serving.await {
             tracing::warn!(%error, "the listener task failed");
@@ -296,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_the_listener_or_the_writer_is_noticed() {
+    async fn the_end_of_the_listener_the_writer_or_a_task_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let mut server = start(dir.path()).await;
         assert!(server.api.is_live());
@@ -305,6 +317,13 @@ mod tests {
         assert!(early.is_err(), "{early:?}");
         server.serving.abort();
         assert_eq!(server.failed().await, ServerFailure::Listener);
+        drop(server);
+
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = start(dir.path()).await;
+        server.background.abort();
+        let failure = server.failed().await;
+        assert_eq!(failure, ServerFailure::Task("renews certificates"));
         drop(server);
 
         let dir = tempfile::tempdir().unwrap();
