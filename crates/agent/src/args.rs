@@ -36,6 +36,10 @@ pub struct NodeArgs {
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
     pub node_ip: Vec<IpAddr>,
 
+    /// Who routes the packets of services on this machine [default: nftables for root, else none]
+    #[arg(long, env = "KENNEL_PROXY", value_enum, value_name = "PROXY")]
+    pub proxy: Option<ProxyMode>,
+
     /// Labels of the node, such as `rack=12,disk=ssd`
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE", value_parser = parse_label)]
     pub node_labels: Vec<(String, String)>,
@@ -94,6 +98,14 @@ pub enum RuntimeKind {
     Process,
     /// No containers: pods follow a simulated lifecycle
     Simulated,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProxyMode {
+    /// The agent, by rules of its own in the kernel's nftables
+    Nftables,
+    /// Nobody, or another program such as kube-proxy or Cilium
+    None,
 }
 
 /// Eviction thresholds.

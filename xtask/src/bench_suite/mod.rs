@@ -18,6 +18,7 @@ mod pod_template;
 mod report;
 mod rollouts;
 pub(super) mod server;
+mod services;
 mod watches;
 
 use std::sync::Arc;
@@ -62,7 +63,7 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 14] = [
+    const PHASES: [&str; 15] = [
         "planner",
         "idle",
         "creates",
@@ -77,6 +78,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "rollouts",
         "heartbeats",
         "agent",
+        "services",
     ];
     let known = |phase: &String| PHASES.contains(&phase.as_str()) || phase == GROWTH;
     if let Some(unknown) = phases.iter().find(|phase| !known(phase)) {
@@ -112,6 +114,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     }
     if wanted("agent") {
         runtime.block_on(agent::measure(&mut report))?;
+    }
+    if wanted("services") {
+        services::measure(&mut report)?;
     }
     if phases.iter().any(|phase| phase == GROWTH) {
         cluster::growth()?;

@@ -15,5 +15,6 @@ mod playground;
 mod process_runtime;
 mod readme_manifest;
 mod reset;
+mod services;
 mod static_pods;
 mod tour;

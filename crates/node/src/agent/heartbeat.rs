@@ -39,6 +39,8 @@ pub(super) struct Heartbeat {
     pub(super) object: Value,
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) pressures: watch::Receiver<Pressures>,
+    /// Why services are not routed.
+    pub(super) services: watch::Receiver<Option<String>>,
     /// The stored object, without a uid before registration and after deletion.
     pub(super) node: watch::Sender<Arc<Value>>,
     pub(super) recorder: Recorder,
@@ -137,6 +139,7 @@ impl Heartbeat {
             tokio::select! {
                 Some(change) = own.next() => self.on_change(change),
                 Ok(()) = self.pressures.changed() => conditions = self.conditions().await,
+                Ok(()) = self.services.changed() => conditions = self.conditions().await,
                 () = tokio::time::sleep_until(check_at) => {
                     conditions = self.conditions().await;
                     check_at = Instant::now() + health_check_interval(&conditions);
@@ -184,13 +187,15 @@ impl Heartbeat {
 
     async fn conditions(&mut self) -> Vec<Condition> {
         let health = tokio::time::timeout(HEALTH_CHECK_TIMEOUT, self.runtime.health()).await;
-        let health = health.unwrap_or_else(|_| crate::runtime::Health {
+        let mut health = health.unwrap_or_else(|_| crate::runtime::Health {
             runtime: Some(format!(
                 "container runtime is down: no answer within {} seconds",
                 HEALTH_CHECK_TIMEOUT.as_secs()
             )),
             network: None,
         });
+        let services = self.services.borrow_and_update().clone();
+        health.network = join(health.network, services);
         let conditions = node::conditions(&health, *self.pressures.borrow_and_update());
         self.log_readiness(&conditions);
         conditions
@@ -237,6 +242,14 @@ impl Heartbeat {
         ));
         self.set_node(new);
         Ok(())
+    }
+}
+
+/// Both problems, if there are two.
+fn join(one: Option<String>, other: Option<String>) -> Option<String> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(format!("{one}; {other}")),
+        (one, other) => one.or(other),
     }
 }
 

@@ -38,6 +38,7 @@ use super::identity::{Authorities, CertificateResolver, Expirations, IdentityErr
 use super::lease::{Claim, Holder, Lease, LeaseError};
 use super::machine::Machine;
 use super::node;
+use super::proxy_link::ProxyLink;
 use super::serving::ServingCertificate;
 use super::settings::Settings;
 use crate::inputs::Inputs;
@@ -67,6 +68,8 @@ pub struct Start {
     /// For the kubelet API.
     pub listener: Option<TcpListener>,
     pub health: Arc<AgentHealth>,
+    /// The service proxy beside the node, if there is one.
+    pub service_proxy: ProxyLink,
     /// Notified once the node manages its pods, which does not need the API server.
     pub started: Option<oneshot::Sender<()>>,
 }
@@ -168,6 +171,7 @@ struct Agent {
     static_pod_metrics: Arc<manifests::Metrics>,
     eviction_metrics: Arc<pressure::Metrics>,
     health: Arc<AgentHealth>,
+    service_proxy: ProxyLink,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -190,7 +194,7 @@ impl Agent {
             runtime: Arc::clone(&runtime_metrics) as Arc<dyn Runtime>,
             runtime_metrics,
             cache: Arc::default(),
-            node: watch::channel(Arc::new(object)).0,
+            node: start.service_proxy.node_sender(object),
             pods,
             commands,
             resolver: Arc::default(),
@@ -198,6 +202,7 @@ impl Agent {
             static_pod_metrics: Arc::default(),
             eviction_metrics: Arc::default(),
             health: Arc::clone(&start.health),
+            service_proxy: start.service_proxy.clone(),
             tasks,
             stop,
         };
@@ -325,18 +330,20 @@ impl Agent {
             return Ok(());
         };
         let tls = self.kubelet_api_tls(cluster.authorities.clone())?;
+        let mut metrics = vec![
+            Arc::clone(&self.static_pod_metrics) as Arc<dyn Observed>,
+            Arc::clone(&self.eviction_metrics) as Arc<dyn Observed>,
+            Arc::clone(&self.runtime_metrics) as Arc<dyn Observed>,
+            Arc::clone(&cluster.expirations) as Arc<dyn Observed>,
+        ];
+        metrics.extend(self.service_proxy.metrics.clone());
         let context = ServerContext {
             runtime: Arc::clone(&self.runtime),
             pod_cache: Arc::clone(&self.cache),
             settings: Arc::clone(&self.settings),
             client: Some(cluster.client.clone()),
             health: Arc::clone(&self.health),
-            metrics: vec![
-                Arc::clone(&self.static_pod_metrics) as Arc<dyn Observed>,
-                Arc::clone(&self.eviction_metrics) as Arc<dyn Observed>,
-                Arc::clone(&self.runtime_metrics) as Arc<dyn Observed>,
-                Arc::clone(&cluster.expirations) as Arc<dyn Observed>,
-            ],
+            metrics,
         };
         self.tasks.spawn(kubelet_api::serve(
             listener,
@@ -449,6 +456,7 @@ impl Agent {
             object: (**self.node.borrow()).clone(),
             runtime: Arc::clone(&self.runtime),
             pressures: self.pressures.subscribe(),
+            services: self.service_proxy.problem.clone(),
             node: self.node.clone(),
             recorder,
             unready: None,

@@ -157,6 +157,11 @@ impl Leftovers {
         Process::open(options).map(Some).map_err(failed)
     }
 
+    /// Whether the agent has routed services.
+    pub fn has_proxy(&self) -> bool {
+        self.search.resources.proxy
+    }
+
     pub fn remove_logs(&self) -> Vec<Failure> {
         logs::remove(&self.search.resources.log_dirs, &self.logs)
     }

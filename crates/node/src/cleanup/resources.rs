@@ -19,6 +19,8 @@ pub struct Resources {
     pub cri_sockets: BTreeSet<PathBuf>,
     /// Directories of container logs.
     pub log_dirs: BTreeSet<PathBuf>,
+    /// Whether the agent routed services.
+    pub proxy: bool,
 }
 
 impl Resources {
@@ -35,14 +37,25 @@ impl Resources {
 
     /// Adds to the record. What earlier agents recorded stays, because their pods may still run.
     pub fn add(data: &Path, socket: Option<&Path>, logs: &Path) -> io::Result<()> {
+        Self::update(data, |resources| {
+            resources.cri_sockets.extend(socket.map(Path::to_owned));
+            resources.log_dirs.insert(logs.to_owned());
+        })
+    }
+
+    /// Records that the agent routes services.
+    pub fn add_proxy(data: &Path) -> io::Result<()> {
+        Self::update(data, |resources| resources.proxy = true)
+    }
+
+    fn update(data: &Path, change: impl FnOnce(&mut Self)) -> io::Result<()> {
         let recorded = match Self::read(data) {
             // A damaged record is replaced.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
             read => read?,
         };
         let mut resources = recorded.clone().unwrap_or_default();
-        resources.cri_sockets.extend(socket.map(Path::to_owned));
-        resources.log_dirs.insert(logs.to_owned());
+        change(&mut resources);
         if recorded.as_ref() == Some(&resources) {
             return Ok(());
         }
@@ -67,6 +80,7 @@ mod tests {
         let expected = Resources {
             cri_sockets: BTreeSet::from([socket.to_owned()]),
             log_dirs: BTreeSet::from(["/var/log".into(), "/logs".into()]),
+            proxy: false,
         };
         assert_eq!(Resources::read(data.path()).unwrap(), Some(expected));
         std::fs::write(data.path().join(RESOURCES_FILE), "{").unwrap();
