@@ -40,6 +40,9 @@ pub struct NodeArgs {
     /// [default: auto for root with a container runtime in a cluster that it has joined, else none]
     #[arg(long, value_enum, value_name = "MODE")]
     pub network: Option<NetworkMode>,
+    /// Who routes the packets of services on this machine [default: nftables for root, else none]
+    #[arg(long, env = "KENNEL_PROXY", value_enum, value_name = "PROXY")]
+    pub proxy: Option<ProxyMode>,
 
     /// Labels of the node, such as `rack=12,disk=ssd`
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE", value_parser = parse_label)]
@@ -111,6 +114,14 @@ pub enum NetworkMode {
     /// VXLAN to all nodes
     Vxlan,
     /// The agent changes nothing: for CNI daemons such as flannel, Calico and Cilium, and for pods with the host's network
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProxyMode {
+    /// The agent, by rules of its own in the kernel's nftables
+    Nftables,
+    /// Nobody, or another program such as kube-proxy or Cilium
     None,
 }
 

@@ -69,6 +69,7 @@ impl Cidr {
     }
 
     /// The block of `bits` prefix bits with this number.
+    #[must_use]
     pub fn subnet(self, bits: u8, number: u32) -> Self {
         let size = 32 - u32::from(bits.min(32));
         Self {

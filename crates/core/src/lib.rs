@@ -20,6 +20,8 @@
 //!
 //!   pods, a disruption budget ─▶ disruption ─▶ how many may be evicted
 //!
+//!   service, endpoint slice changed or gone ─▶ services ─▶ routes
+//!
 //!   certificate request ─▶ certificates ─▶ approve, sign, deny
 //!
 //!   live object, applied configuration ─▶ managed_fields ─▶ merged object, owners, conflicts
@@ -62,6 +64,7 @@ pub mod quota;
 pub mod rollout;
 pub mod schedule;
 pub mod selector;
+pub mod services;
 pub mod spread;
 pub mod taint;
 pub mod tree;

@@ -20,6 +20,7 @@ mod report;
 mod rollouts;
 pub(super) mod server;
 mod slices;
+mod services;
 mod watches;
 
 use std::sync::Arc;
@@ -81,6 +82,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "heartbeats",
         "events",
         "agent",
+        "services",
     ];
     let known = |phase: &String| PHASES.contains(&phase.as_str()) || phase == GROWTH;
     if let Some(unknown) = phases.iter().find(|phase| !known(phase)) {
@@ -119,6 +121,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     }
     if wanted("agent") {
         runtime.block_on(agent::measure(&mut report))?;
+    }
+    if wanted("services") {
+        services::measure(&mut report)?;
     }
     if phases.iter().any(|phase| phase == GROWTH) {
         cluster::growth()?;

@@ -19,6 +19,7 @@ pub(super) struct Plan {
     mounts: usize,
     logs: usize,
     network: bool,
+    proxy: bool,
     node: bool,
     cluster: bool,
     /// Files that are not Kennel's.
@@ -49,6 +50,7 @@ impl Plan {
             plan.mounts = leftovers.mounts.len();
             plan.logs = leftovers.logs.len();
             plan.network = leftovers.has_network();
+            plan.proxy = leftovers.has_proxy();
         }
         plan
     }
@@ -80,6 +82,9 @@ impl fmt::Display for Plan {
                 f,
                 "  removes the pod network: routes, the VXLAN device, rules and the CNI configuration"
             )?;
+        }
+        if self.proxy {
+            writeln!(f, "  removes the nftables rules of services")?;
         }
         if self.logs > 0 {
             writeln!(f, "  deletes the logs of {}", counted(self.logs, "pod"))?;
@@ -137,6 +142,7 @@ mod tests {
             mounts: 2,
             logs: 11,
             network: true,
+            proxy: true,
             node: true,
             cluster: true,
             others: vec!["encryption.key".to_owned()],
@@ -152,6 +158,7 @@ The reset of /data
   ends 10 pods in the container runtime at /c.sock: x/p1, x/p2, x/p3, x/p4, x/p5, x/p6, x/p7, x/p8 and 2 more
   unmounts 2 volumes
   removes the pod network: routes, the VXLAN device, rules and the CNI configuration
+  removes the nftables rules of services
   deletes the logs of 11 pods
   deletes the node's certificates, volumes and container state
   DELETES THE CLUSTER: all its objects, its certificate authority and keys, its audit log

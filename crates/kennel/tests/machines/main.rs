@@ -17,5 +17,6 @@ mod pod_network;
 mod process_runtime;
 mod readme_manifest;
 mod reset;
+mod services;
 mod static_pods;
 mod tour;

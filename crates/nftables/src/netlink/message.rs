@@ -5,7 +5,7 @@ const HEADER: usize = 16;
 const NETFILTER_HEADER: usize = 4;
 
 /// Flags of requests.
-pub(crate) const REQUEST: u16 = 1;
+pub const REQUEST: u16 = 1;
 pub const ACK: u16 = 4;
 pub const DUMP: u16 = 0x300;
 pub const CREATE: u16 = 0x400;
@@ -13,8 +13,8 @@ pub const EXCLUSIVE: u16 = 0x200;
 pub const APPEND: u16 = 0x800;
 
 /// Types of messages that every protocol has.
-pub(crate) const ERROR: u16 = 2;
-pub(crate) const DONE: u16 = 3;
+pub const ERROR: u16 = 2;
+pub const DONE: u16 = 3;
 
 /// Marks attributes that contain attributes.
 const NESTED: u16 = 0x8000;
@@ -116,6 +116,13 @@ impl Attributes<'_> {
         let start = self.open(kind | NESTED);
         write(&mut Attributes(self.0));
         self.close(start);
+    }
+
+    /// Attributes that were received.
+    pub fn raw(&mut self, attributes: &[u8]) {
+        self.0.extend_from_slice(attributes);
+        let padded = self.0.len().next_multiple_of(4);
+        self.0.resize(padded, 0);
     }
 
     /// The bytes of the message so far, and of those before it.

@@ -1,5 +1,7 @@
 //! The expressions of rules.
 
+use std::net::Ipv4Addr;
+
 use crate::netlink::Attributes;
 
 /// A register of 32 bits. Longer values take several.
@@ -55,6 +57,8 @@ pub enum Expression {
     LoadFrom(String, Register, Register),
     /// The key is in the map, whose verdict is followed.
     Follow(String, Register),
+    LoadAddress(Register, Ipv4Addr),
+    LoadPort(Register, u16),
     /// Adds a key and value that live for so many milliseconds, or has those that are there live for so long again.
     Remember {
         map: String,
@@ -146,6 +150,16 @@ impl Expression {
                 data.number(2, key.number());
                 data.number(3, Register::VERDICT);
             }),
+            Self::LoadAddress(to, address) => {
+                named("immediate", &mut |data| {
+                    constant(data, *to, &address.octets())
+                });
+            }
+            Self::LoadPort(to, port) => {
+                named("immediate", &mut |data| {
+                    constant(data, *to, &port.to_be_bytes())
+                });
+            }
             Self::Remember {
                 map,
                 key,
@@ -187,6 +201,11 @@ fn payload(data: &mut Attributes<'_>, to: Register, base: u32, offset: u32, leng
     data.number(2, base);
     data.number(3, offset);
     data.number(4, length);
+}
+
+fn constant(data: &mut Attributes<'_>, to: Register, bytes: &[u8]) {
+    data.number(1, to.number());
+    data.nested(2, |value| value.bytes(1, bytes));
 }
 
 fn load(data: &mut Attributes<'_>, to: Register, key: u32) {

@@ -9,7 +9,8 @@ pub use chains::{BaseChain, chain_in, chain_messages};
 pub use elements::{Data, Element, Words};
 pub use expression::{DESTINATION_CHANGED, Expression, LOCAL, MASQUERADE_MARK, Register};
 pub use transaction::{
-    Change, Hook, MapData, SetKind, Transaction, element_messages, elements_in, table_of,
+    Change, Hook, MapData, SetKind, Transaction, element_messages, elements_in, generation_message,
+    generation_of, table_message, table_of,
 };
 
 /// The netfilter subsystem: the upper byte of message types.
@@ -25,6 +26,7 @@ const fn message(kind: u16) -> u16 {
 }
 
 const NEW_TABLE: u16 = message(0);
+const GET_TABLE: u16 = message(1);
 const DELETE_TABLE: u16 = message(2);
 const NEW_CHAIN: u16 = message(3);
 const DELETE_CHAIN: u16 = message(5);
@@ -36,3 +38,4 @@ const NEW_ELEMENTS: u16 = message(12);
 const GET_ELEMENTS: u16 = message(13);
 const DELETE_ELEMENTS: u16 = message(14);
 const NEW_GENERATION: u16 = message(15);
+const GET_GENERATION: u16 = message(16);

@@ -7,8 +7,9 @@ use crate::netlink::{
 use super::elements::Element;
 use super::expression::Expression;
 use super::{
-    DELETE_CHAIN, DELETE_ELEMENTS, DELETE_RULE, DELETE_SET, DELETE_TABLE, GET_ELEMENTS, IPV4,
-    NEW_CHAIN, NEW_ELEMENTS, NEW_GENERATION, NEW_RULE, NEW_SET, NEW_TABLE, SUBSYSTEM,
+    DELETE_CHAIN, DELETE_ELEMENTS, DELETE_RULE, DELETE_SET, DELETE_TABLE, GET_ELEMENTS,
+    GET_GENERATION, GET_TABLE, IPV4, NEW_CHAIN, NEW_ELEMENTS, NEW_GENERATION, NEW_RULE, NEW_SET,
+    NEW_TABLE, SUBSYSTEM,
 };
 
 const BEGIN: u16 = 16;
@@ -242,4 +243,25 @@ pub fn table_of<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
     }
     let name = message.attributes().find(|(kind, _)| *kind == 1);
     name.map(|(_, name)| name.strip_suffix(&[0]).unwrap_or(name))
+}
+
+/// A request for a table.
+pub fn table_message(mut request: Request, table: &str) -> Request {
+    request.push(GET_TABLE, ACK, IPV4, 0, |message| message.text(1, table));
+    request
+}
+
+/// A request for the number of the last transaction.
+pub fn generation_message(mut request: Request) -> Request {
+    request.push(GET_GENERATION, ACK, 0, 0, |_| {});
+    request
+}
+
+/// The number in an answer to [`generation_message`].
+pub fn generation_of(message: &Message<'_>) -> Option<u32> {
+    let mut attributes = message
+        .attributes()
+        .filter(|_| message.kind == NEW_GENERATION);
+    let (_, value) = attributes.find(|(kind, _)| *kind == 1)?;
+    Some(u32::from_be_bytes(*value.first_chunk()?))
 }

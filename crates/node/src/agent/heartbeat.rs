@@ -43,6 +43,8 @@ pub(super) struct Heartbeat {
     pub(super) pressures: watch::Receiver<Pressures>,
     pub(super) network: watch::Receiver<NetworkState>,
     pub(super) settings: Arc<Settings>,
+    /// Why services are not routed.
+    pub(super) services: watch::Receiver<Option<String>>,
     /// The stored object, without a uid before registration and after deletion.
     pub(super) node: watch::Sender<Arc<Value>>,
     pub(super) recorder: Recorder,
@@ -144,6 +146,7 @@ impl Heartbeat {
                 Ok(()) = self.pressures.changed() => conditions = self.conditions().await,
                 Ok(()) = self.network.changed() => conditions = self.conditions().await,
                 Ok(()) = addresses.changed() => report_at = Instant::now(),
+                Ok(()) = self.services.changed() => conditions = self.conditions().await,
                 () = tokio::time::sleep_until(check_at) => {
                     conditions = self.conditions().await;
                     check_at = Instant::now() + health_check_interval(&conditions);
@@ -191,13 +194,15 @@ impl Heartbeat {
 
     async fn conditions(&mut self) -> Vec<Condition> {
         let health = tokio::time::timeout(HEALTH_CHECK_TIMEOUT, self.runtime.health()).await;
-        let health = health.unwrap_or_else(|_| crate::runtime::Health {
+        let mut health = health.unwrap_or_else(|_| crate::runtime::Health {
             runtime: Some(format!(
                 "container runtime is down: no answer within {} seconds",
                 HEALTH_CHECK_TIMEOUT.as_secs()
             )),
             network: None,
         });
+        let services = self.services.borrow_and_update().clone();
+        health.network = join(health.network, services);
         let network = self.network.borrow_and_update().clone();
         let network = node::network_condition(&network, &self.node.borrow());
         let pressures = *self.pressures.borrow_and_update();
@@ -248,6 +253,14 @@ impl Heartbeat {
         ));
         self.set_node(new);
         Ok(())
+    }
+}
+
+/// Both problems, if there are two.
+fn join(one: Option<String>, other: Option<String>) -> Option<String> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(format!("{one}; {other}")),
+        (one, other) => one.or(other),
     }
 }
 

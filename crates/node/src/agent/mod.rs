@@ -16,6 +16,7 @@ pub mod lock;
 pub mod machine;
 pub mod node;
 mod node_events;
+pub mod proxy_link;
 mod register;
 pub mod runtime_record;
 mod serving;
@@ -33,6 +34,7 @@ pub(crate) mod intervals {
 pub use addresses::Addresses;
 pub use health::AgentHealth;
 pub use machine::Machine;
+pub use proxy_link::ProxyLink;
 pub use runtime_record::RuntimeRecord;
 pub use settings::{ApiAddress, Paths, PodNetwork, Settings};
 pub use start::{Cluster, Start, StartError};

@@ -39,6 +39,7 @@ use super::identity::{Authorities, CertificateResolver, Expirations, IdentityErr
 use super::lease::{Claim, Holder, Lease, LeaseError};
 use super::machine::Machine;
 use super::node;
+use super::proxy_link::ProxyLink;
 use super::serving::ServingCertificate;
 use super::settings::{PodNetwork, Settings};
 use crate::inputs::Inputs;
@@ -69,6 +70,8 @@ pub struct Start {
     /// For the kubelet API.
     pub listener: Option<TcpListener>,
     pub health: Arc<AgentHealth>,
+    /// The service proxy beside the node, if there is one.
+    pub service_proxy: ProxyLink,
     /// Notified once the node manages its pods, which does not need the API server.
     pub started: Option<oneshot::Sender<()>>,
 }
@@ -173,6 +176,7 @@ struct Agent {
     static_pod_metrics: Arc<manifests::Metrics>,
     eviction_metrics: Arc<pressure::Metrics>,
     health: Arc<AgentHealth>,
+    service_proxy: ProxyLink,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -195,7 +199,7 @@ impl Agent {
             runtime: Arc::clone(&runtime_metrics) as Arc<dyn Runtime>,
             runtime_metrics,
             cache: Arc::default(),
-            node: watch::channel(Arc::new(object)).0,
+            node: start.service_proxy.node_sender(object),
             pods,
             commands,
             resolver: Arc::default(),
@@ -204,6 +208,7 @@ impl Agent {
             static_pod_metrics: Arc::default(),
             eviction_metrics: Arc::default(),
             health: Arc::clone(&start.health),
+            service_proxy: start.service_proxy.clone(),
             tasks,
             stop,
         };
@@ -334,18 +339,20 @@ impl Agent {
             return Ok(());
         };
         let tls = self.kubelet_api_tls(cluster.authorities.clone())?;
+        let mut metrics = vec![
+            Arc::clone(&self.static_pod_metrics) as Arc<dyn Observed>,
+            Arc::clone(&self.eviction_metrics) as Arc<dyn Observed>,
+            Arc::clone(&self.runtime_metrics) as Arc<dyn Observed>,
+            Arc::clone(&cluster.expirations) as Arc<dyn Observed>,
+        ];
+        metrics.extend(self.service_proxy.metrics.clone());
         let context = ServerContext {
             runtime: Arc::clone(&self.runtime),
             pod_cache: Arc::clone(&self.cache),
             settings: Arc::clone(&self.settings),
             client: Some(cluster.client.clone()),
             health: Arc::clone(&self.health),
-            metrics: vec![
-                Arc::clone(&self.static_pod_metrics) as Arc<dyn Observed>,
-                Arc::clone(&self.eviction_metrics) as Arc<dyn Observed>,
-                Arc::clone(&self.runtime_metrics) as Arc<dyn Observed>,
-                Arc::clone(&cluster.expirations) as Arc<dyn Observed>,
-            ],
+            metrics,
         };
         self.tasks.spawn(kubelet_api::serve(
             listener,
@@ -460,6 +467,7 @@ impl Agent {
             pressures: self.pressures.subscribe(),
             network: self.network.subscribe(),
             settings: Arc::clone(&self.settings),
+            services: self.service_proxy.problem.clone(),
             node: self.node.clone(),
             recorder,
             unready: None,

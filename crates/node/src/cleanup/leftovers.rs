@@ -182,6 +182,11 @@ impl Leftovers {
         }
     }
 
+    /// Whether the agent has routed services.
+    pub fn has_proxy(&self) -> bool {
+        self.search.resources.proxy
+    }
+
     pub fn remove_logs(&self) -> Vec<Failure> {
         logs::remove(&self.search.resources.log_dirs, &self.logs)
     }

@@ -21,6 +21,8 @@ pub struct Resources {
     pub log_dirs: BTreeSet<PathBuf>,
     /// Directories of CNI configurations, if it has made a pod network.
     pub pod_network: Option<BTreeSet<PathBuf>>,
+    /// Whether the agent routed services.
+    pub proxy: bool,
 }
 
 impl Resources {
@@ -49,6 +51,11 @@ impl Resources {
             let all = resources.pod_network.get_or_insert_default();
             all.extend(configurations.map(Path::to_owned));
         })
+    }
+
+    /// Records that the agent routes services.
+    pub fn add_proxy(data: &Path) -> io::Result<()> {
+        Self::update(data, |resources| resources.proxy = true)
     }
 
     fn update(data: &Path, change: impl FnOnce(&mut Self)) -> io::Result<()> {
@@ -86,6 +93,7 @@ mod tests {
             cri_sockets: BTreeSet::from([socket.to_owned()]),
             log_dirs: BTreeSet::from(["/var/log".into(), "/logs".into()]),
             pod_network: Some(BTreeSet::from(["/etc/cni/net.d".into()])),
+            proxy: false,
         };
         assert_eq!(Resources::read(data.path()).unwrap(), Some(expected));
         std::fs::write(data.path().join(RESOURCES_FILE), "{").unwrap();
