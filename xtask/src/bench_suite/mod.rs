@@ -19,8 +19,8 @@ mod pod_template;
 mod report;
 mod rollouts;
 pub(super) mod server;
-mod slices;
 mod services;
+mod slices;
 mod watches;
 
 use std::sync::Arc;

@@ -190,7 +190,7 @@ fn node_hint(hints: &[api::Hint], node: &str) -> NodeHint {
     }
 }
 
-/// ServicePort names and zones, each stored once.
+/// Port names and zones, each stored once.
 #[derive(Debug, Default)]
 pub(super) struct Names(HashSet<Arc<str>>);
 

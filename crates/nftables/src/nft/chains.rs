@@ -39,11 +39,7 @@ pub fn chain_in(message: &Message<'_>) -> Option<BaseChain> {
         match kind {
             1 => table = text(value),
             3 => name = text(value),
-            4 => {
-                hook = attributes(value)
-                    .find(|(kind, _)| *kind == 1)
-                    .and_then(|(_, value)| number(value))
-            }
+            4 => hook = hook_in(value),
             5 => policy = number(value),
             _ => {}
         }
@@ -54,6 +50,11 @@ pub fn chain_in(message: &Message<'_>) -> Option<BaseChain> {
         hook: hook?,
         policy,
     })
+}
+
+fn hook_in(nested: &[u8]) -> Option<u32> {
+    let (_, value) = attributes(nested).find(|(kind, _)| *kind == 1)?;
+    number(value)
 }
 
 fn text(value: &[u8]) -> String {
