@@ -33,20 +33,34 @@ pub(super) async fn bind_in_server(
     args: &ServerDnsArgs,
     address: IpAddr,
 ) -> anyhow::Result<Option<Server>> {
-    let listen = match args.dns_listen {
-        Some(DnsListen::Off) => return Ok(None),
-        Some(DnsListen::Address(listen)) => listen,
-        None => {
-            let usual = SocketAddr::new(address, SERVER_PORT);
-            match bind(usual, &args.zone).await {
-                Ok(server) => return Ok(Some(server)),
-                // Another cluster on this machine may have it. The Service names the port, so any will do.
-                Err(error) => tracing::info!("{error:#}; using a free port"),
-            }
-            SocketAddr::new(address, 0)
+    match args.dns_listen {
+        Some(DnsListen::Off) => Ok(None),
+        Some(DnsListen::Address(listen)) => bind(listen, &args.zone).await.map(Some),
+        None => bind_at(address, &args.zone).await,
+    }
+}
+
+/// Binds the usual port or, since the Service names the port, any other. Without a usable address there are no names, which the
+/// server can do without.
+async fn bind_at(address: IpAddr, zone: &DnsZoneArgs) -> anyhow::Result<Option<Server>> {
+    // Another cluster on this machine may have the usual one.
+    match bind(SocketAddr::new(address, SERVER_PORT), zone).await {
+        Ok(server) => return Ok(Some(server)),
+        Err(error) if is_about_listening(&error) => tracing::info!("{error:#}; using a free port"),
+        Err(error) => return Err(error),
+    }
+    match bind(SocketAddr::new(address, 0), zone).await {
+        Err(error) if is_about_listening(&error) => {
+            tracing::warn!("{error:#}; serving no names");
+            Ok(None)
         }
-    };
-    bind(listen, &args.zone).await.map(Some)
+        bound => bound.map(Some),
+    }
+}
+
+fn is_about_listening(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<kennel_dns::Error>();
+    matches!(error, Some(kennel_dns::Error::Listen { .. }))
 }
 
 /// Runs the DNS server in the server's process.
