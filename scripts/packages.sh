@@ -24,6 +24,7 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 #   containernetworking-plugins  the networks of its pods
 #   busybox-static   what the images of the tests are made of
 #   libfaketime      a clock that the tests of the agent can set
+#   nftables         what the rules of services are, as others read them
 #   iptables         host ports of pods, by the portmap plugin
 #   systemd          judges the units of the package, and runs them on machines of the tests
 #   procps           pgrep, to see what runs there
@@ -31,7 +32,7 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 #   groff-base       sets the manual pages
 #   g++              libFuzzer, for the fuzz targets
 TEST="strace diffutils bind9-dnsutils sqlite3 curl python3 nodejs containerd runc containernetworking-plugins busybox-static libfaketime
-iptables systemd procps adduser groff-base g++"
+nftables iptables systemd procps adduser groff-base g++"
 
 case ${1:-test} in
 build) PACKAGES=$BUILD ;;

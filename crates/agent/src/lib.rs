@@ -20,6 +20,7 @@ pub mod node;
 pub mod notify;
 mod run;
 mod runtime_choice;
+pub mod service_proxy;
 pub mod signals;
 
 pub use run::{check, run};

@@ -24,6 +24,7 @@ use crate::cluster;
 use crate::new_files::{self, NewFiles};
 use crate::node::{self, Place};
 use crate::notify;
+use crate::service_proxy::{self, ServiceProxy};
 use crate::signals::run_until_signal;
 
 /// The directory of certificates in the data directory.
@@ -73,11 +74,15 @@ async fn run_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resul
     let Prepared {
         start,
         on_started,
+        service_proxy,
         lock: _lock,
     } = prepared;
     let name = start.settings.node_name.clone();
     let health = Arc::clone(&start.health);
-    tokio::spawn(notify_started(name, health, on_started));
+    tokio::spawn(notify_started(name.clone(), health, on_started));
+    if let (Some(proxy), Some(cluster)) = (service_proxy, &start.cluster) {
+        tokio::spawn(proxy.run(cluster.client.clone(), name, stop.clone()));
+    }
     Ok(start::run(start, stop).await?)
 }
 
@@ -85,6 +90,7 @@ async fn run_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resul
 struct Prepared {
     start: Start,
     on_started: oneshot::Receiver<()>,
+    service_proxy: Option<ServiceProxy>,
     lock: Lock,
 }
 
@@ -93,6 +99,8 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     let machine = Machine::read(&args.data_dir);
     let name = node::name(&args.node, &machine)?;
     let listener = node::listen(args.listen, "--listen").await?;
+    let proxy_lock = service_proxy::lock(&args.node, &args.data_dir)?;
+    let service_proxy = proxy_lock.map(ServiceProxy::new);
     let runtime = node::runtime(&args.node, &args.data_dir).await?;
     notify::waiting("Waiting for the server");
     let membership = join_cluster(args, &name, stop).await?;
@@ -100,7 +108,9 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     let addresses = node::addresses(&args.node, api.as_ref()).await;
     let place = Place {
         data: args.data_dir.clone(),
+        address_peer: api.clone(),
         api,
+        joined: args.kubeconfig.is_none(),
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
         runtime: runtime.choice,
@@ -114,11 +124,16 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
         cluster: membership.map(|member| member.cluster),
         listener: Some(listener),
         health: Arc::default(),
+        service_proxy: service_proxy
+            .as_ref()
+            .map(ServiceProxy::link)
+            .unwrap_or_default(),
         started: Some(started),
     };
     Ok(Prepared {
         start,
         on_started,
+        service_proxy,
         lock,
     })
 }

@@ -20,6 +20,8 @@
 //!
 //!   pods, a disruption budget ─▶ disruption ─▶ how many may be evicted
 //!
+//!   service, endpoint slice changed or gone ─▶ services ─▶ routes
+//!
 //!   certificate request ─▶ certificates ─▶ approve, sign, deny
 //!
 //!   live object, applied configuration ─▶ managed_fields ─▶ merged object, owners, conflicts
@@ -35,6 +37,7 @@
 pub mod affinity;
 pub mod backoff;
 pub mod certificates;
+pub mod cidr;
 pub mod daemonset;
 pub mod disruption;
 pub mod duration;
@@ -51,7 +54,9 @@ pub mod metric;
 pub mod names;
 pub mod natural;
 pub mod network;
+pub mod node_ipam;
 pub mod pod;
+pub mod pod_network;
 pub mod pod_security;
 pub mod procfs;
 pub mod quantity;
@@ -59,6 +64,7 @@ pub mod quota;
 pub mod rollout;
 pub mod schedule;
 pub mod selector;
+pub mod services;
 pub mod spread;
 pub mod taint;
 pub mod tree;

@@ -15,6 +15,7 @@ use crate::dns_args::{Advertise, DnsArgs, ServerDnsArgs};
 use crate::election_flags::ElectionArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
+use crate::network_flags::ClusterCidr;
 use crate::reset::ResetArgs;
 use crate::rollout::RolloutArgs;
 use crate::token_args::TokenArgs;
@@ -26,6 +27,7 @@ use kennel_agent::flag_values::listen_address;
 use kennel_agent::logging::{self, LogFormat};
 use kennel_playground::PlaygroundArgs;
 use kennel_server::audit;
+use kennel_standalone::controller_manager::CLUSTER_CIDR;
 use kennel_standalone::controller_manager::selection::{self, Selection};
 
 /// Kubernetes DaemonSets in one small binary: API server, controllers and nodes
@@ -496,6 +498,10 @@ pub(crate) struct UpArgs {
         long_help = selection::help()
     )]
     pub(crate) controllers: Selection,
+
+    /// Range of the pods of all nodes: each node that asks gets a /24 of it
+    #[arg(long, default_value = CLUSTER_CIDR, value_name = "CIDR")]
+    pub(crate) cluster_cidr: ClusterCidr,
 
     #[command(flatten)]
     pub(crate) node: NodeArgs,

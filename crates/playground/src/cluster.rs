@@ -18,9 +18,8 @@ use kennel_standalone::controller_manager::{self, Selection};
 use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
 use kennel_standalone::supervisor::{Running, Supervisor};
 use kennel_standalone::{clients, server};
-use kennel_types::{Condition, ConditionType, Node};
+use kennel_types::{Condition, ConditionType, Node, TaintEffect};
 use kube::api::{Api, ListParams};
-use serde_json::json;
 
 use super::args::{NODE_NAME_PREFIX, Plan, node_name};
 use super::network::Network;
@@ -241,8 +240,7 @@ fn node_config(
     node.manifest_dir = Some(manifests);
     if number == 1 {
         // Registered with the taint, so that no pod is scheduled here before the node has its role.
-        let taint = json!({"key": ROLE, "effect": "NoSchedule"});
-        node.register_with_taints = vec![Taint(taint)];
+        node.register_with_taints = vec![Taint::new(ROLE, TaintEffect::NoSchedule.as_str())];
     }
     Ok(NodeConfig {
         node,

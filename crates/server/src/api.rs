@@ -27,7 +27,7 @@ use crate::kinds::service::Cidr;
 use crate::metrics::{self, Metrics};
 use crate::object::{self, Head, Stored};
 use crate::projection::Projector;
-use crate::quota::StorageQuota;
+use crate::quota::{StorageQuota, Writer};
 use crate::quota_ledger::QuotaLedger;
 use crate::registry::{self, Resource};
 use crate::request::{SERVER, User};
@@ -156,10 +156,16 @@ impl Api {
     }
 
     /// Refuses a write that lets the stored objects grow beyond the storage quota.
-    pub(crate) fn admit_growth(&self, user: &User, before: usize, after: usize) -> Result<()> {
+    pub(crate) fn admit_growth(
+        &self,
+        user: &User,
+        row: &Resource,
+        before: usize,
+        after: usize,
+    ) -> Result<()> {
         let growth = after.saturating_sub(before) as u64;
         let quota = &self.settings.storage_quota;
-        let admitted = quota.admit(self.stored_bytes(), growth, is_system(user));
+        let admitted = quota.admit(self.stored_bytes(), growth, writer(user, row));
         admitted.map_err(|full| ApiError::insufficient_storage(full.to_string()))
     }
 
@@ -200,6 +206,18 @@ impl Api {
     }
 }
 
+impl Api {
+    /// What was set aside, and not discarded since.
+    fn show_damaged(&self, page: &mut Page) {
+        let damaged = self.store.damaged().iter();
+        let damaged = damaged.filter(|value| self.store.is_set_aside(&value.key));
+        let rows = damaged.map(|value| (format!("key={:?}", value.key), 1));
+        let rows: Vec<(String, u8)> = rows.collect();
+        page.number(&metrics::DAMAGED, rows.len());
+        page.rows(&metrics::DAMAGED_KEY, rows);
+    }
+}
+
 impl Observed for Api {
     fn show(&self, page: &mut Page) {
         self.metrics.show(page);
@@ -228,19 +246,48 @@ impl Observed for Api {
             page.number(&metrics::SYNCS, stats.syncs);
             page.number(&metrics::CHECKPOINTS, stats.checkpoints);
             page.number(&metrics::STORE_BYTES, stats.bytes);
-            page.number(&metrics::DAMAGED, stats.damaged);
         }
-        let damaged = self.store.damaged().iter();
-        let rows = damaged.map(|value| (format!("key={:?}", value.key), 1));
-        page.rows(&metrics::DAMAGED_KEY, rows);
+        self.show_damaged(page);
+        self.health.show(page);
         self.settings.storage_quota.show(page);
         self.settings.backups.show(page);
     }
 }
 
-/// Whether the cluster needs this user's writes in order to work: controllers, nodes, and the server itself.
-fn is_system(user: &User) -> bool {
+/// Who writes, as far as the storage quota goes: the cluster needs what controllers, nodes and the server write, but events.
+fn writer(user: &User, row: &Resource) -> Writer {
     let components = user.name.strip_prefix(SERVER);
     let is_component = components.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
-    is_component || fairness::is_controller(user) || user.is_in(fairness::NODES)
+    if row.plural == "events" && user.name != SERVER {
+        Writer::User
+    } else if user.is_in(fairness::NODES) {
+        Writer::Node
+    } else if is_component || fairness::is_controller(user) {
+        Writer::System
+    } else {
+        Writer::User
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    #[test]
+    fn the_cluster_may_write_more_than_users_but_events() {
+        let check = |name: &str, groups: &[&str], pods: Writer, events: Writer| {
+            let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+            let user = User::authenticated(name, groups);
+            let found = ["pods", "events"].map(|plural| writer(&user, registry::core(plural)));
+            assert_eq!(found, [pods, events], "{name}");
+        };
+        let user = Writer::User;
+        check("alice", &["system:masters"], user, user);
+        check("system:kennelx", &[], user, user);
+        check("system:node:n1", &["system:nodes"], Writer::Node, user);
+        check("system:kube-scheduler", &[], Writer::System, user);
+        check("system:kennel:control-plane", &[], Writer::System, user);
+        check(SERVER, &[], Writer::System, Writer::System);
+    }
 }

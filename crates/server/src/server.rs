@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 pub use kennel_store::LOCK_FILE;
 use kennel_store::Options;
 use tokio::net::TcpListener;
@@ -15,6 +17,7 @@ use crate::api::{Api, Exemptions, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::{Credentials, StaticTokens};
 use crate::backend::{self, Backend};
+use crate::background::Background;
 use crate::backup::{self, SecretFile};
 use crate::certificates::{Certificates, KubeconfigFile};
 use crate::health::Accepting;
@@ -66,6 +69,9 @@ pub enum ServerFailure {
     Writer,
     #[error("the listener has ended, so nobody can connect any more; the log has the reason")]
     Listener,
+    /// One of the tasks beside requests.
+    #[error("the task of the server that {0} has ended; the log has the reason")]
+    Task(&'static str),
 }
 
 /// A running server.
@@ -79,11 +85,17 @@ pub struct Server {
     pub certificates: Arc<Certificates>,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
-    upkeep: tokio::task::JoinHandle<()>,
+    background: Background,
 }
 
 impl Server {
-    pub async fn start(config: Config) -> Result<Self, StartError> {
+    /// Boxed, so that the server is compiled once, in this crate: the code of an `async fn` is generated anew in each crate
+    /// that polls it.
+    pub fn start(config: Config) -> BoxFuture<'static, Result<Self, StartError>> {
+        Self::start_all(config).boxed()
+    }
+
+    async fn start_all(config: Config) -> Result<Self, StartError> {
         let static_tokens = config.token_file.as_deref().map(StaticTokens::open);
         let static_tokens = static_tokens.transpose()?;
         let backup_secret = config.backups.as_ref().and_then(|all| all.secret.as_ref());
@@ -129,12 +141,15 @@ impl Server {
             drop(serve((listener, Clients::OfThisMachine), unchecked));
         }
         let serving = serve((listener, Clients::All), accepting);
+        let mut background = Background::default();
         if let Some(schedule) = config.backups {
             let (status, stop) = (Arc::clone(&api.settings.backups), stop.clone());
-            tokio::spawn(backup::run(schedule, config.data_dir, status, stop));
+            let backups = backup::run(schedule, config.data_dir, status, stop);
+            background.spawn("makes backups", backups);
         }
+        let upkeep = upkeep::run(Arc::clone(&api), config.clock.interval());
+        background.spawn("renews certificates", upkeep);
         Ok(Self {
-            upkeep: tokio::spawn(upkeep::run(Arc::clone(&api), config.clock.interval())),
             api,
             backend,
             address,
@@ -142,12 +157,13 @@ impl Server {
             certificates,
             stop,
             serving,
+            background,
         })
     }
 
     /// Renews the certificates that expire soon, and warns of the others, as the server itself does regularly.
-    pub async fn renew_certificates(&self) {
-        Upkeep::default().pass(&self.api).await;
+    pub fn renew_certificates(&self) -> BoxFuture<'_, ()> {
+        async { Upkeep::default().pass(&self.api).await }.boxed()
     }
 
     pub fn url(&self) -> String {
@@ -157,14 +173,18 @@ impl Server {
     /// Waits until the server cannot go on, while it is not stopped.
     pub async fn failed(&mut self) -> ServerFailure {
         tokio::select! {
+            // First: the other tasks end with a store that is closed.
+            biased;
             () = self.backend.writer_ended() => ServerFailure::Writer,
             _ = &mut self.serving => ServerFailure::Listener,
+            work = self.background.ended() => ServerFailure::Task(work),
+            work = self.backend.task_ended() => ServerFailure::Task(work),
         }
     }
 
     /// Stops in order: closes the listener, ends watches, finishes writes, closes the store.
     pub async fn stop(self) {
-        self.upkeep.abort();
+        self.background.abort();
         self.stop.cancel();
         if let Err(error) = self.serving.await {
             tracing::warn!(%error, "the listener task failed");
@@ -288,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_the_listener_or_the_writer_is_noticed() {
+    async fn the_end_of_the_listener_the_writer_or_a_task_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let mut server = start(dir.path()).await;
         assert!(server.api.is_live());
@@ -297,6 +317,13 @@ mod tests {
         assert!(early.is_err(), "{early:?}");
         server.serving.abort();
         assert_eq!(server.failed().await, ServerFailure::Listener);
+        drop(server);
+
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = start(dir.path()).await;
+        server.background.abort();
+        let failure = server.failed().await;
+        assert_eq!(failure, ServerFailure::Task("renews certificates"));
         drop(server);
 
         let dir = tempfile::tempdir().unwrap();

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clients;
 use kennel_agent::args::NodeArgs;
 use kennel_agent::node::{self, Place};
+use kennel_agent::service_proxy::{self, ProxyLock, ServiceProxy};
 
 /// The kubelet API port of Kubernetes.
 const KUBELET_PORT: u16 = 10250;
@@ -71,6 +72,8 @@ pub struct EmbeddedNode {
     expirations: Arc<Expirations>,
     certifier: Arc<dyn Certifier>,
     listener: Arc<std::net::TcpListener>,
+    /// The right to route services.
+    proxy_lock: Option<Arc<ProxyLock>>,
     _lock: Lock,
 }
 
@@ -84,15 +87,22 @@ impl EmbeddedNode {
         let ip = addresses.first().copied();
         let ip = ip.unwrap_or_else(|| machine::address(None));
         let listener = listen(config.listen, ip).await?;
+        let proxy_lock = service_proxy::lock(&config.node, &config.data)?;
         let runtime = node::runtime(&config.node, &config.data).await?;
         let place = Place {
             api: Some(api_address(server.address, config.api_host.unwrap_or(ip))),
             listen: listener.local_addr()?,
+            joined: true,
+            address_peer: None,
             cluster_domain: config.cluster_domain,
             data: config.data,
             runtime: runtime.choice,
         };
         let settings = node::settings(&config.node, name, addresses, place)?;
+        if settings.pod_network.is_some_and(|network| network.required) {
+            // Fails here, and not each time that the supervisor starts the node.
+            drop(kennel_network::lock::Lock::take()?);
+        }
         let certificates = &server.certificates;
         let signer = LocalSigner(certificates.authority.clone());
         signer
@@ -108,6 +118,7 @@ impl EmbeddedNode {
             expirations: Arc::default(),
             certifier: Arc::new(signer),
             listener: Arc::new(listener.into_std()?),
+            proxy_lock,
             _lock: lock,
         })
     }
@@ -127,11 +138,13 @@ impl EmbeddedNode {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let args = self.args.clone();
+        let service_proxy = self.proxy_lock.clone().map(ServiceProxy::new);
         let listener = self.listener.try_clone();
         let settings = Arc::clone(&self.settings);
         let machine = self.machine.clone();
+        let client = self.client.clone();
         let cluster = Cluster {
-            client: self.client.clone(),
+            client: client.clone(),
             authorities: self.authorities.clone(),
             authorities_sign: true,
             expirations: Arc::clone(&self.expirations),
@@ -151,9 +164,24 @@ impl EmbeddedNode {
                 cluster: Some(cluster),
                 listener: Some(listener.and_then(TcpListener::from_std)?),
                 health: Arc::default(),
+                service_proxy: service_proxy
+                    .as_ref()
+                    .map(ServiceProxy::link)
+                    .unwrap_or_default(),
                 started: None,
             };
-            Ok(start::run(start, stop).await?)
+            let Some(proxy) = service_proxy else {
+                return Ok(start::run(start, stop).await?);
+            };
+            let proxy_stop = stop.child_token();
+            let proxy = proxy.run(client, start.settings.node_name.clone(), proxy_stop.clone());
+            let node = async {
+                let ended = start::run(start, stop).await;
+                proxy_stop.cancel();
+                ended
+            };
+            let (ended, ()) = tokio::join!(Box::pin(node), proxy);
+            Ok(ended?)
         }
     }
 }

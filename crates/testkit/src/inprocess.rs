@@ -62,7 +62,7 @@ pub fn client(api: Arc<Api>, name: &str) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-/// Asks the API, as one who may do everything.
+/// Sends a request to the API as `system:masters`.
 pub(crate) async fn answer(
     api: &Arc<Api>,
     name: &str,

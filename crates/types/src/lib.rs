@@ -1,4 +1,4 @@
-//! Partial Kubernetes API types: the fields of pods, nodes and DaemonSets that some crate reads, and the
+//! Partial Kubernetes API types: the fields of pods, nodes, services and DaemonSets that some crate reads, and the
 //! enums (verbs, status reasons, pod phases, condition types) and time types that all of them share.
 //!
 //! A reader that needs another field adds it here. Types that only one crate writes stay in that crate.
@@ -16,6 +16,7 @@ pub mod pod;
 pub mod reason;
 #[cfg(feature = "client")]
 mod resource;
+pub mod service;
 mod text_enum;
 pub mod time;
 pub mod verb;
@@ -31,5 +32,6 @@ pub use pod::{
     ProbeKind, RestartPolicy, Waiting,
 };
 pub use reason::Reason;
+pub use service::{EndpointSlice, Service};
 pub use time::{Monotonic, Timestamp};
 pub use verb::Verb;

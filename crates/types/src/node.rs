@@ -21,13 +21,13 @@ pub struct Node {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct NodeSpec {
-    /// The ranges of its pods' addresses.
-    #[serde(rename = "podCIDRs", deserialize_with = "null_as_default")]
-    pub pod_cidrs: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]
     pub taints: Vec<Taint>,
     /// Cordoned.
     pub unschedulable: bool,
+    /// The ranges of its pods, at most one of each family.
+    #[serde(rename = "podCIDRs", deserialize_with = "null_as_default")]
+    pub pod_cidrs: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

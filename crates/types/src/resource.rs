@@ -2,7 +2,7 @@
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 
-use crate::{DaemonSet, Lease, Namespace, Node, Pod};
+use crate::{DaemonSet, EndpointSlice, Lease, Namespace, Node, Pod, Service};
 
 /// Implements `kube::Resource` for a type with a field `metadata: ObjectMeta`: the kind of this group, version `v1`, and
 /// plural name. For crates that decode other fields than the types here.
@@ -44,6 +44,8 @@ resource!(Pod<C>, <C>; NamespaceResourceScope, "", "Pod", "pods");
 resource!(DaemonSet; NamespaceResourceScope, "apps", "DaemonSet", "daemonsets");
 resource!(Node; ClusterResourceScope, "", "Node", "nodes");
 resource!(Lease; NamespaceResourceScope, "coordination.k8s.io", "Lease", "leases");
+resource!(Service; NamespaceResourceScope, "", "Service", "services");
+resource!(EndpointSlice; NamespaceResourceScope, "discovery.k8s.io", "EndpointSlice", "endpointslices");
 resource!(Namespace; ClusterResourceScope, "", "Namespace", "namespaces");
 
 #[cfg(test)]

@@ -158,13 +158,17 @@ fn is_running(pod: &Value) -> bool {
 }
 
 /// A `kennel agent` beside the server.
-struct Agent {
+pub(super) struct Agent {
     child: Child,
     data: TempDir,
 }
 
 impl Agent {
     fn start(server: &Server) -> Result<Self> {
+        Self::start_with(server, &[])
+    }
+
+    pub(super) fn start_with(server: &Server, flags: &[&str]) -> Result<Self> {
         let data = TempDir::with_prefix("kennel-agent-")?;
         let log = fs::File::create(data.path().join("log"))?;
         let child = Command::new(server.binary())
@@ -185,17 +189,18 @@ impl Agent {
             .arg(data.path().join("logs"))
             .arg("--manifest-dir")
             .arg(data.path().join("manifests"))
+            .args(flags)
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()?;
         Ok(Self { child, data })
     }
 
-    fn log(&self) -> String {
+    pub(super) fn log(&self) -> String {
         fs::read_to_string(self.data.path().join("log")).unwrap_or_default()
     }
 
-    fn pid(&self) -> String {
+    pub(super) fn pid(&self) -> String {
         self.child.id().to_string()
     }
 }

@@ -9,6 +9,7 @@ mod authorization;
 mod client;
 mod cluster;
 mod counters;
+mod events;
 mod load;
 mod machine_facts;
 mod openapi;
@@ -18,6 +19,7 @@ mod pod_template;
 mod report;
 mod rollouts;
 pub(super) mod server;
+mod services;
 mod slices;
 mod watches;
 
@@ -78,7 +80,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "cluster",
         "rollouts",
         "heartbeats",
+        "events",
         "agent",
+        "services",
     ];
     let known = |phase: &String| PHASES.contains(&phase.as_str()) || phase == GROWTH;
     if let Some(unknown) = phases.iter().find(|phase| !known(phase)) {
@@ -112,8 +116,14 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     if wanted("heartbeats") {
         cluster::heartbeats(&mut report)?;
     }
+    if wanted("events") {
+        runtime.block_on(events::measure(&mut report))?;
+    }
     if wanted("agent") {
         runtime.block_on(agent::measure(&mut report))?;
+    }
+    if wanted("services") {
+        services::measure(&mut report)?;
     }
     if phases.iter().any(|phase| phase == GROWTH) {
         cluster::growth()?;

@@ -50,6 +50,7 @@ pub(super) fn page() -> String {
                 kennel_node::kubelet_api::METRICS,
                 kennel_node::runtime::METRICS,
                 kennel_node::pressure::METRICS,
+                kennel_agent::service_proxy::METRICS,
                 kennel_node::manifests::METRICS,
                 kennel_node::agent::identity::expiration::METRICS,
             ],

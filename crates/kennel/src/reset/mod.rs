@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use kennel_agent::args::AgentArgs;
-use kennel_agent::node;
+use kennel_agent::{node, service_proxy};
 use kennel_node::cleanup::{Failure, Leftovers, Resources, Search};
 
 pub(crate) use self::options::ResetArgs;
@@ -108,6 +108,15 @@ async fn execute(target: &Target, leftovers: Option<Leftovers>, args: &ResetArgs
         failures.extend(leftovers.end(GRACE_PERIOD).await);
         if args.keep_data || stops(&failures) {
             return failures;
+        }
+        failures.extend(leftovers.remove_network().await);
+        if leftovers.has_proxy() {
+            let removed = service_proxy::remove_rules();
+            failures.extend(
+                removed
+                    .err()
+                    .map(|error| Failure::new("the rules of services", &error)),
+            );
         }
         failures.extend(leftovers.remove_logs());
     }

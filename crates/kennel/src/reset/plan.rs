@@ -18,6 +18,8 @@ pub(super) struct Plan {
     unreachable: Vec<String>,
     mounts: usize,
     logs: usize,
+    network: bool,
+    proxy: bool,
     node: bool,
     cluster: bool,
     /// Files that are not Kennel's.
@@ -47,6 +49,8 @@ impl Plan {
             plan.unreachable = unreachable.map(ToString::to_string).collect();
             plan.mounts = leftovers.mounts.len();
             plan.logs = leftovers.logs.len();
+            plan.network = leftovers.has_network();
+            plan.proxy = leftovers.has_proxy();
         }
         plan
     }
@@ -72,6 +76,15 @@ impl fmt::Display for Plan {
         }
         if self.keep_data {
             return writeln!(f, "  keeps all files: the next start runs the pods again");
+        }
+        if self.network {
+            writeln!(
+                f,
+                "  removes the pod network: routes, the VXLAN device, rules and the CNI configuration"
+            )?;
+        }
+        if self.proxy {
+            writeln!(f, "  removes the nftables rules of services")?;
         }
         if self.logs > 0 {
             writeln!(f, "  deletes the logs of {}", counted(self.logs, "pod"))?;
@@ -128,6 +141,8 @@ mod tests {
             ],
             mounts: 2,
             logs: 11,
+            network: true,
+            proxy: true,
             node: true,
             cluster: true,
             others: vec!["encryption.key".to_owned()],
@@ -142,6 +157,8 @@ The reset of /data
   ends 1 pod in the process runtime: default/a
   ends 10 pods in the container runtime at /c.sock: x/p1, x/p2, x/p3, x/p4, x/p5, x/p6, x/p7, x/p8 and 2 more
   unmounts 2 volumes
+  removes the pod network: routes, the VXLAN device, rules and the CNI configuration
+  removes the nftables rules of services
   deletes the logs of 11 pods
   deletes the node's certificates, volumes and container state
   DELETES THE CLUSTER: all its objects, its certificate authority and keys, its audit log

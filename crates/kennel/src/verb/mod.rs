@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Playground(args) => kennel_playground::run(args).await,
             Verb::Backup(args) => backup::back_up(&args),
             Verb::Restore(args) => backup::restore(&args),
-            Verb::Doctor(args) => return Ok(doctor::run(&args)),
+            Verb::Doctor(args) => return Ok(doctor::run(&args).await),
             Verb::Reset(args) => return Ok(reset::run(args).await),
             Verb::Why(args) => return Ok(why::run(args).await),
             Verb::Rollout(args) => return Ok(rollout::run(args).await),

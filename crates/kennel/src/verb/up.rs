@@ -16,6 +16,7 @@ use crate::signals::Signals;
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let scenario = agent::read_scenario(&args.scenario)?;
+    let cluster_cidr = args.cluster_cidr.beside(args.server.service_cidr.block())?;
     let dns_server = bind_dns(&args.server).await?;
     let new = new_files(&args.server);
     let (mut server, real_node) = tokio::select! {
@@ -25,6 +26,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     server::announce(&server, "kubectl get nodes");
     let mut supervisor = Supervisor::new(clients::informers(&server.api));
     let settings = controller_manager::Settings {
+        cluster_cidr,
         lifecycle: args.eviction.settings(),
         checks: args.checks.clone().settings(),
     };

@@ -217,7 +217,7 @@ fn names_are_answered_while_the_api_is_away() {
         status(port, "nothing.default.svc.cluster.local", "A"),
         "NXDOMAIN"
     );
-    // Nobody else can be asked.
+    // There is no upstream resolver.
     assert_eq!(status(port, "example.com", "A"), "SERVFAIL");
 }
 

@@ -19,6 +19,10 @@ pub struct Resources {
     pub cri_sockets: BTreeSet<PathBuf>,
     /// Directories of container logs.
     pub log_dirs: BTreeSet<PathBuf>,
+    /// Directories of CNI configurations, if it has made a pod network.
+    pub pod_network: Option<BTreeSet<PathBuf>>,
+    /// Whether the agent routed services.
+    pub proxy: bool,
 }
 
 impl Resources {
@@ -35,14 +39,33 @@ impl Resources {
 
     /// Adds to the record. What earlier agents recorded stays, because their pods may still run.
     pub fn add(data: &Path, socket: Option<&Path>, logs: &Path) -> io::Result<()> {
+        Self::update(data, |resources| {
+            resources.cri_sockets.extend(socket.map(Path::to_owned));
+            resources.log_dirs.insert(logs.to_owned());
+        })
+    }
+
+    /// Records that the agent makes a pod network, and where the configuration of that goes.
+    pub fn add_pod_network(data: &Path, configurations: Option<&Path>) -> io::Result<()> {
+        Self::update(data, |resources| {
+            let all = resources.pod_network.get_or_insert_default();
+            all.extend(configurations.map(Path::to_owned));
+        })
+    }
+
+    /// Records that the agent routes services.
+    pub fn add_proxy(data: &Path) -> io::Result<()> {
+        Self::update(data, |resources| resources.proxy = true)
+    }
+
+    fn update(data: &Path, change: impl FnOnce(&mut Self)) -> io::Result<()> {
         let recorded = match Self::read(data) {
             // A damaged record is replaced.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
             read => read?,
         };
         let mut resources = recorded.clone().unwrap_or_default();
-        resources.cri_sockets.extend(socket.map(Path::to_owned));
-        resources.log_dirs.insert(logs.to_owned());
+        change(&mut resources);
         if recorded.as_ref() == Some(&resources) {
             return Ok(());
         }
@@ -64,9 +87,13 @@ mod tests {
         let socket = Path::new("/run/containerd/containerd.sock");
         Resources::add(data.path(), None, Path::new("/var/log")).unwrap();
         Resources::add(data.path(), Some(socket), Path::new("/logs")).unwrap();
+        Resources::add_pod_network(data.path(), Some(Path::new("/etc/cni/net.d"))).unwrap();
+        Resources::add_pod_network(data.path(), None).unwrap();
         let expected = Resources {
             cri_sockets: BTreeSet::from([socket.to_owned()]),
             log_dirs: BTreeSet::from(["/var/log".into(), "/logs".into()]),
+            pod_network: Some(BTreeSet::from(["/etc/cni/net.d".into()])),
+            proxy: false,
         };
         assert_eq!(Resources::read(data.path()).unwrap(), Some(expected));
         std::fs::write(data.path().join(RESOURCES_FILE), "{").unwrap();

@@ -95,9 +95,10 @@ impl Shared {
     ) -> Result<Variables, StartFailure> {
         self.objects.register(pod);
         let allocatable = self.allocatable();
+        let host = self.settings.addresses.current();
         let sources = Sources {
             pod,
-            fields: self.runtime_fields(pod, addresses),
+            fields: self.runtime_fields(pod, addresses, &host),
             objects: &self.objects,
             allocatable: &allocatable,
             api,

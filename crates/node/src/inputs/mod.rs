@@ -195,8 +195,12 @@ impl PodInputs for Inputs {
 
 impl Shared {
     /// `addresses` are the pod's own.
-    fn runtime_fields<'a>(&'a self, pod: &Pod, addresses: &'a [IpAddr]) -> RuntimeFields<'a> {
-        let host_ips = &self.settings.addresses;
+    fn runtime_fields<'a>(
+        &'a self,
+        pod: &Pod,
+        addresses: &'a [IpAddr],
+        host_ips: &'a [IpAddr],
+    ) -> RuntimeFields<'a> {
         RuntimeFields {
             node_name: &self.settings.node_name,
             host_ips,

@@ -70,10 +70,11 @@ impl Shared {
         lock: &WriteLock,
     ) -> Result<(), StartFailure> {
         let allocatable = self.allocatable();
+        let host = self.settings.addresses.current();
         let sources = VolumeSources {
             pod,
             paths: &self.settings.paths,
-            fields: self.runtime_fields(pod, &[]),
+            fields: self.runtime_fields(pod, &[], &host),
             objects: &self.objects,
             tokens: &self.tokens,
             allocatable: &allocatable,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(crate) const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 pub(crate) const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A server that waits for nobody longer than this.
+/// A server with this read timeout.
 pub(crate) const PATIENCE_SECONDS: u64 = 1;
 
 /// The DNS server in a server's process has watches of its own, which tests that count watches do not expect.
@@ -38,7 +38,7 @@ impl Fixture {
         Self { kennel, admin }
     }
 
-    /// Somebody without credentials.
+    /// A client without credentials.
     pub(crate) fn stranger(&self) -> Access {
         Access::stranger(self.kennel.address(), &self.kennel.data_dir())
     }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
+use kennel_core::cidr::Cidr;
 use serde_json::{Value, json};
 
 use super::{
@@ -52,6 +53,12 @@ impl Ranges {
     /// Its prefix length: both ends of the range are in its size of addresses.
     fn prefix_length(&self) -> u32 {
         32 - (u64::from(self.size) + 2).ilog2()
+    }
+
+    /// The whole range.
+    pub fn block(&self) -> Cidr {
+        let bits = u8::try_from(self.prefix_length()).unwrap_or(32);
+        Cidr::containing(self.base.into(), bits)
     }
 
     /// The first address: that of the Service `kubernetes`.

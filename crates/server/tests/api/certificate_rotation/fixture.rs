@@ -154,7 +154,7 @@ impl Fixture {
         issue.client("user", user, Some(group)).unwrap()
     }
 
-    /// A client certificate of this many days, made with the key of the authority as somebody else would.
+    /// A client certificate of this many days, signed with the key of the authority by another program.
     pub(super) fn sign_elsewhere(&self, user: &str, group: &str, days: i64) -> Pair {
         let key = KeyPair::from_pem(&self.file("ca.key")).unwrap();
         let authority = Issuer::from_ca_cert_pem(&self.file("ca.crt"), key).unwrap();

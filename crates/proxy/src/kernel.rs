@@ -1,0 +1,182 @@
+//! Our table in the kernel: writes plans to it.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use kennel_core::services::{Destination, Route, ServiceName, ServiceTable};
+
+use crate::conntrack;
+use crate::difference::Difference;
+use crate::monitor::{self, Monitor};
+use crate::netlink::{Failure, Socket};
+use crate::nft::{Data, Element, Transaction, element_messages, elements_in, table_message};
+use crate::plan::{Endpoint, Plan, backend};
+use crate::ruleset::{self, TABLE};
+
+/// Why the kernel does not have the rules.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write nftables rules: {0}{hint}", hint = hint(.0))]
+pub struct KernelError(#[from] Failure);
+
+fn hint(failure: &Failure) -> &'static str {
+    let Failure::Refused(error) = failure else {
+        return match failure {
+            Failure::Socket(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                "; it takes the capability NET_ADMIN, or --proxy=none"
+            }
+            _ => "",
+        };
+    };
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; it takes the capability NET_ADMIN, or --proxy=none",
+        io::ErrorKind::NotFound | io::ErrorKind::Unsupported => {
+            "; the kernel may lack modules: it takes Linux 5.13 with nf_tables, nft_nat, nft_masq, nft_numgen, nft_reject, \
+             nft_fib_ipv4 and nf_conntrack"
+        }
+        _ => "",
+    }
+}
+
+/// How often the whole table is written in a row while other programs change other tables.
+const WRITES_MAX: u32 = 3;
+
+/// Our table, as it is and as it is known.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    socket: Socket,
+    plan: Plan,
+    /// The table has what the plan says.
+    is_current: bool,
+}
+
+impl Kernel {
+    /// For the network namespace of this thread.
+    pub(crate) fn open() -> Result<Self, KernelError> {
+        Ok(Self {
+            socket: Socket::open(0)?,
+            plan: Plan::default(),
+            is_current: false,
+        })
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Our table was changed by others, or a change of ours failed: [`Self::put`] is to be called with all services.
+    pub(crate) fn forget(&mut self) {
+        self.is_current = false;
+    }
+
+    pub(crate) fn is_current(&self) -> bool {
+        self.is_current
+    }
+
+    /// Routes services as `routes` says: those that have changed, or all of them unless the table is current. One
+    /// transaction. Returns what has changed.
+    pub(crate) fn put(
+        &mut self,
+        services: BTreeSet<ServiceName>,
+        routes: impl Fn(&ServiceName) -> Vec<Route>,
+    ) -> Result<Difference, KernelError> {
+        let is_new = !self.is_current;
+        if is_new {
+            self.plan = Plan::default();
+        }
+        let mut difference = Difference::default();
+        let mut left = services;
+        while let Some(service) = left.pop_first() {
+            let routes = routes(&service);
+            self.plan.put(&service, &routes, &mut difference, &mut left);
+        }
+        if difference.is_empty() && !is_new {
+            return Ok(difference);
+        }
+        // The plan is ahead of the table until the kernel has committed.
+        self.is_current = false;
+        let forgotten = self.forgotten(&difference)?;
+        let mut transaction = Transaction::new(TABLE, self.socket.request());
+        if is_new {
+            ruleset::replace(&mut transaction);
+        }
+        difference.write(&mut transaction, &forgotten);
+        self.socket.execute(&transaction.finish())?;
+        // Clients that came meanwhile.
+        let late = self.forgotten(&difference)?;
+        if late.iter().any(|(_, elements)| !elements.is_empty()) {
+            let mut transaction = Transaction::new(TABLE, self.socket.request());
+            Difference::default().write(&mut transaction, &late);
+            self.socket.execute(&transaction.finish())?;
+        }
+        self.is_current = true;
+        Ok(difference)
+    }
+
+    /// Replaces the whole table, and from then on watches it for changes by others.
+    pub(crate) fn write_whole(&mut self, services: &ServiceTable) -> Result<Monitor, KernelError> {
+        let mut tries = 0;
+        loop {
+            let before = monitor::generation(&mut self.socket)?;
+            self.is_current = false;
+            self.put(services.names().cloned().collect(), |name| {
+                services.routes(name)
+            })?;
+            // Only now: our own changes would overflow its queue.
+            let monitor = Monitor::open(self.socket.port())?;
+            let after = monitor::generation(&mut self.socket)?;
+            tries += 1;
+            if after == before.wrapping_add(1) || tries == WRITES_MAX {
+                return Ok(monitor);
+            }
+            // Another program has changed something meanwhile: it may have been our table.
+        }
+    }
+
+    /// Deletes UDP connections to other endpoints than these, and returns how many.
+    pub(crate) fn clean_connections(
+        &mut self,
+        destinations: impl Iterator<Item = (Destination, BTreeSet<Endpoint>)>,
+    ) -> Result<usize, KernelError> {
+        Ok(conntrack::clean(&mut self.socket, destinations)?)
+    }
+
+    /// The elements of affinity maps that keep clients with endpoints that are gone.
+    fn forgotten(
+        &mut self,
+        difference: &Difference,
+    ) -> Result<Vec<(String, Vec<Element>)>, Failure> {
+        let mut forgotten = Vec::new();
+        for (map, gone) in difference.outdated_maps() {
+            let gone: Vec<Data> = gone
+                .iter()
+                .map(|one: &Endpoint| Data::Value(backend(*one)))
+                .collect();
+            let mut elements = Vec::new();
+            let request = element_messages(self.socket.request(), TABLE, &map);
+            self.socket.dump(&request, |message| {
+                let outdated = elements_in(message).filter(|one| gone.contains(&one.data));
+                elements.extend(outdated.map(|one| Element::new(one.key, Data::None)));
+            })?;
+            forgotten.push((map, elements));
+        }
+        Ok(forgotten)
+    }
+}
+
+/// Removes our table from the network namespace of this thread, if it exists.
+pub fn remove() -> Result<(), KernelError> {
+    let mut socket = Socket::open(0)?;
+    let mut transaction = Transaction::new(TABLE, socket.request());
+    ruleset::remove(&mut transaction);
+    Ok(socket.execute(&transaction.finish())?)
+}
+
+/// Whether our table exists in the network namespace of this thread.
+pub fn has_table() -> Result<bool, KernelError> {
+    let mut socket = Socket::open(0)?;
+    match socket.dump(&table_message(socket.request(), TABLE), |_| {}) {
+        Ok(()) => Ok(true),
+        Err(Failure::Refused(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

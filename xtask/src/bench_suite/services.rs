@@ -1,0 +1,283 @@
+//! The service proxy of an agent, in a network namespace of its own: its first sync, one changed endpoint with few and with many
+//! services, and connections through a cluster IP compared with direct ones.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use kennel_core::spread::Spread;
+use rustix::thread::UnshareFlags;
+use serde_json::{Value, json};
+
+use super::agent::Agent;
+use super::client::Http1;
+use super::report::{Report, say};
+use super::server::{Server, resident_bytes};
+use super::{megabytes, milliseconds};
+
+const FEW: usize = 100;
+const MANY: usize = 5_000;
+const ENDPOINTS_PER_SERVICE: usize = 10;
+/// Changes of one endpoint.
+const CHANGES: usize = 30;
+/// Bytes through one connection, and connections one after the other.
+const BYTES: usize = 2 << 30;
+const CONNECTIONS: usize = 2_000;
+const TIMEOUT: Duration = Duration::from_mins(1);
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+/// An address of this machine, in the namespace.
+const OWN: [u8; 4] = [192, 0, 2, 1];
+
+pub(super) fn measure(report: &mut Report) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        say("services: skipped, network namespaces need root");
+        return Ok(());
+    }
+    let measured = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            enter_network()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(measure_here(report))
+        });
+        thread.join()
+    });
+    measured.map_err(|_| anyhow::anyhow!("a thread panicked"))?
+}
+
+/// A namespace where every address is reached by the loopback interface. Processes that this thread starts are in it, too.
+#[expect(
+    deprecated,
+    reason = "the safe function; it is deprecated because of CLONE_FILES, which is not used here"
+)]
+fn enter_network() -> Result<()> {
+    rustix::thread::unshare(UnshareFlags::NEWNET).context("cannot create a network namespace")?;
+    for arguments in [
+        "link set lo up",
+        "addr add 192.0.2.1/32 dev lo",
+        "route add default dev lo src 192.0.2.1",
+    ] {
+        let status = Command::new("ip").args(arguments.split(' ')).status()?;
+        ensure!(status.success(), "ip {arguments}: {status}");
+    }
+    Ok(())
+}
+
+async fn measure_here(report: &mut Report) -> Result<()> {
+    let server = Server::up()?;
+    let mut api = server.target()?.http1().await?;
+    let mut addresses = create(&mut api, 0..FEW).await?;
+    let few = sync_and_change(report, &server, &mut api, FEW, &addresses).await?;
+    addresses.extend(create(&mut api, FEW..MANY).await?);
+    let many = sync_and_change(report, &server, &mut api, MANY, &addresses).await?;
+    let shown = format!("{} → {}", milliseconds(few), milliseconds(many));
+    report.judge(
+        "services, a change: 100 → 5,000",
+        shown,
+        "≤ 20 ms",
+        many <= Duration::from_millis(20),
+    );
+    Ok(())
+}
+
+/// Services and their slices. Returns the cluster IPs.
+async fn create(api: &mut Http1, numbers: std::ops::Range<usize>) -> Result<Vec<String>> {
+    for number in numbers.clone() {
+        let name = format!("bench-{number}");
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"ports": [{"port": 80}]}});
+        api.create(SERVICES, service.to_string().into()).await?;
+        let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": name, "labels": {"kubernetes.io/service-name": name}},
+            "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+            "endpoints": endpoints(number, 0)});
+        api.create(SLICES, slice.to_string().into()).await?;
+    }
+    let mut addresses = Vec::new();
+    for number in numbers {
+        let service = api.get(&format!("{SERVICES}/bench-{number}")).await?;
+        let service: Value = serde_json::from_slice(&service)?;
+        let address = service["spec"]["clusterIP"].as_str();
+        addresses.push(address.context("services have cluster IPs")?.to_owned());
+    }
+    Ok(addresses)
+}
+
+/// The first of them is another one in each version.
+fn endpoints(service: usize, version: usize) -> Vec<Value> {
+    let all = (0..ENDPOINTS_PER_SERVICE).map(|index| {
+        let last = if index == 0 {
+            100 + version % 100
+        } else {
+            index
+        };
+        let address = format!("10.{}.{}.{last}", 100 + service / 250, service % 250);
+        json!({"addresses": [address], "nodeName": format!("node-{}", service % 100),
+            "conditions": {"ready": true, "serving": true, "terminating": false}})
+    });
+    all.collect()
+}
+
+/// Returns the median time of a change.
+async fn sync_and_change(
+    report: &mut Report,
+    server: &Server,
+    api: &mut Http1,
+    services: usize,
+    addresses: &[String],
+) -> Result<Duration> {
+    let started_at = Instant::now();
+    let agent = Agent::start_with(server, &["--proxy=nftables"])?;
+    let (mut chain, mut ready) = (false, started_at);
+    while !chain {
+        ensure!(
+            started_at.elapsed() < TIMEOUT,
+            "no rules in time:\n{}",
+            agent.log()
+        );
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        chain = agent.log().contains("routing services");
+        ready = Instant::now();
+    }
+    let took = ready - started_at;
+    let memory = megabytes(resident_bytes(&agent.pid())?);
+    let figures = format!("{}, {memory:.1} MB", milliseconds(took));
+    let is_many = services == MANY;
+    let bound = if is_many {
+        "≤ 2 s, 100 MB"
+    } else {
+        "≤ 15 MB"
+    };
+    let holds = took <= Duration::from_secs(2) && memory <= if is_many { 100.0 } else { 15.0 };
+    report.judge(
+        &format!("services, {services}: agent's first sync"),
+        figures,
+        bound,
+        holds,
+    );
+    let changes = changes(api, addresses).await?;
+    say(format_args!(
+        "{services} services: an endpoint is in the kernel {} after the answer to its write (median of {CHANGES}; largest {})",
+        milliseconds(changes.median()),
+        milliseconds(changes.percentile(100)),
+    ));
+    if is_many {
+        connections(api, addresses).await?;
+    }
+    Ok(changes.median())
+}
+
+/// From the answer to a write until the kernel has it.
+async fn changes(api: &mut Http1, addresses: &[String]) -> Result<Spread> {
+    let mut times = Vec::new();
+    for version in 1..=CHANGES {
+        let service = version * 7 % addresses.len();
+        let path = format!("{SLICES}/bench-{service}");
+        api.merge(&path, &json!({"endpoints": endpoints(service, version)}))
+            .await?;
+        let written_at = Instant::now();
+        let new = format!(".{} . 8080", 100 + version % 100);
+        loop {
+            let found = (0..ENDPOINTS_PER_SERVICE)
+                .any(|index| element(index, &addresses[service]).contains(&new));
+            if found {
+                break;
+            }
+            ensure!(
+                written_at.elapsed() < TIMEOUT,
+                "the change is not in the kernel in time"
+            );
+        }
+        times.push(written_at.elapsed());
+    }
+    Ok(times.into_iter().collect())
+}
+
+/// An endpoint, as the kernel has it.
+fn element(index: usize, address: &str) -> String {
+    let key = format!("{{ {index:#010x} . {address} . tcp . 80 }}");
+    let arguments = [
+        "get",
+        "element",
+        "ip",
+        "kennel-services",
+        "cluster-endpoints",
+        &key,
+    ];
+    let output = Command::new("nft").args(arguments).output();
+    output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
+}
+
+/// Through a cluster IP, and direct.
+async fn connections(api: &mut Http1, addresses: &[String]) -> Result<()> {
+    let listener = TcpListener::bind(SocketAddr::from((OWN, 0)))?;
+    let direct = listener.local_addr()?;
+    std::thread::spawn(move || serve(&listener));
+    let slice = json!({"ports": [{"name": "", "port": direct.port(), "protocol": "TCP"}],
+        "endpoints": [{"addresses": ["192.0.2.1"]}]});
+    api.merge(&format!("{SLICES}/bench-0"), &slice).await?;
+    let through: SocketAddr = format!("{}:80", addresses[0]).parse()?;
+    let deadline = Instant::now() + TIMEOUT;
+    while TcpStream::connect_timeout(&through, Duration::from_millis(100)).is_err() {
+        ensure!(Instant::now() < deadline, "the cluster IP does not answer");
+    }
+    for (name, address) in [("direct", direct), ("through a cluster IP", through)] {
+        let (rate, latency) = (throughput(address)?, connect_times(address)?);
+        say(format_args!(
+            "connections {name}: {:.2} GB/s, connect and one answer {:.3} ms median",
+            rate / 1e9,
+            latency.median().as_secs_f64() * 1e3,
+        ));
+    }
+    Ok(())
+}
+
+/// Answers each connection's first byte, and reads the rest.
+fn serve(listener: &TcpListener) {
+    for stream in listener.incoming().flatten() {
+        std::thread::spawn(move || read_all(stream));
+    }
+}
+
+fn read_all(mut stream: TcpStream) {
+    let mut buffer = vec![0; 256 << 10];
+    let mut is_first = true;
+    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+        if std::mem::take(&mut is_first) && stream.write_all(&buffer[..length.min(1)]).is_err() {
+            return;
+        }
+    }
+}
+
+/// Bytes per second.
+fn throughput(address: SocketAddr) -> Result<f64> {
+    let mut stream = TcpStream::connect(address)?;
+    let chunk = vec![0; 256 << 10];
+    let started_at = Instant::now();
+    let mut sent = 0;
+    while sent < BYTES {
+        stream.write_all(&chunk)?;
+        sent += chunk.len();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a few gigabytes")]
+    Ok(sent as f64 / started_at.elapsed().as_secs_f64())
+}
+
+fn connect_times(address: SocketAddr) -> Result<Spread> {
+    let mut times = Vec::with_capacity(CONNECTIONS);
+    for _ in 0..CONNECTIONS {
+        let started_at = Instant::now();
+        let mut stream = TcpStream::connect(address)?;
+        stream.write_all(b"?")?;
+        stream.read_exact(&mut [0])?;
+        times.push(started_at.elapsed());
+    }
+    Ok(times.into_iter().collect())
+}
