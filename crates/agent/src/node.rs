@@ -43,6 +43,8 @@ pub struct Place {
     pub joined: bool,
     /// Whom the machine reaches from the node's address, if not the internet.
     pub address_peer: Option<ApiAddress>,
+    /// Whether the agent routes the packets of services.
+    pub service_proxy: bool,
 }
 
 /// The Node's annotation that shows which runtime was chosen, also while that does not answer.
@@ -121,7 +123,7 @@ pub fn settings(
         taints: args.register_with_taints.clone(),
         listen: place.listen,
         cluster_dns: args.cluster_dns.clone(),
-        service_proxy: false,
+        service_proxy: place.service_proxy,
         cluster_domain: place.cluster_domain,
         api: place.api,
         manifest_dir: Some(manifests(args)),

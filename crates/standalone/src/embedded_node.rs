@@ -97,6 +97,7 @@ impl EmbeddedNode {
             cluster_domain: config.cluster_domain,
             data: config.data,
             runtime: runtime.choice,
+            service_proxy: proxy_lock.is_some(),
         };
         let settings = node::settings(&config.node, name, addresses, place)?;
         if settings.pod_network.is_some_and(|network| network.required) {

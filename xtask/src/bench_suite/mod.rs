@@ -65,7 +65,7 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 15] = [
+    const PHASES: [&str; 17] = [
         "planner",
         "idle",
         "creates",
