@@ -184,7 +184,7 @@ fn route_finding(routes: &[HostRoute]) -> Finding {
             .find(|own| own.destination.overlaps(route.destination))?;
         Some((route.destination, hidden.destination))
     };
-    let others = routes
+    let mut others = routes
         .iter()
         .filter(|route| !route.is_ours && !route.is_host && route.destination.bits() > 0);
     let hiding = others.find_map(|route| hides(&route));

@@ -12,9 +12,9 @@ use super::watches;
 
 const NODES: u32 = 5_000;
 /// Until all nodes have registered.
-const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(120);
+const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(2);
 /// Heartbeats of nodes are spread over five minutes; of leases over ten seconds.
-const MEASURED_TIME: Duration = Duration::from_secs(60);
+const MEASURED_TIME: Duration = Duration::from_mins(1);
 /// The paths that the agent of an idle node watches: its own objects, what services are, and how nodes are reached.
 const PATHS: [&str; 5] = [
     "/api/v1/nodes?watch=1&fieldSelector=metadata.name%3Dsim-1",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kennel_core::managed_fields::{Managers, Ownership};
+use kennel_core::managed_fields::Ownership;
 use kennel_store::{Durability, Op, WriteError, Written};
 use kennel_types::{Reason, Verb};
 use serde_json::Value;
