@@ -115,7 +115,7 @@ fn n2_7_a_foreign_change_is_undone_and_other_tables_are_never_touched() {
     for damage in [
         "nft delete table ip kennel-services",
         "nft flush chain ip kennel-services prerouting",
-        "nft flush set ip kennel-services cluster-endpoints",
+        "nft flush map ip kennel-services cluster-endpoints",
         "nft add rule ip kennel-services output drop",
     ] {
         sh(host, damage);
