@@ -21,7 +21,7 @@ use std::time::Duration;
 pub use table::ServiceTable;
 
 /// Upstream's default of `sessionAffinityConfig.clientIP.timeoutSeconds`.
-const AFFINITY_TIMEOUT: Duration = Duration::from_secs(10_800);
+const AFFINITY_TIMEOUT: Duration = Duration::from_hours(3);
 
 /// The namespace and name of a Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,7 +13,7 @@ use super::{AFFINITY_TIMEOUT, Protocol};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) cluster_ips: Vec<IpAddr>,
-    pub(super) ports: Vec<Port>,
+    pub(super) ports: Vec<ServicePort>,
     pub(super) internal_local: bool,
     pub(super) external_local: bool,
     pub(super) affinity: Option<Duration>,
@@ -22,7 +22,7 @@ pub(super) struct Spec {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Port {
+pub(super) struct ServicePort {
     pub(super) name: Arc<str>,
     pub(super) protocol: Protocol,
     pub(super) port: u16,
@@ -48,7 +48,7 @@ impl Spec {
         }
         let external = matches!(&*spec.r#type, "NodePort" | "LoadBalancer");
         let ports = spec.ports.iter().filter_map(|port| {
-            Some(Port {
+            Some(ServicePort {
                 name: names.get(&port.name),
                 protocol: Protocol::parse(&port.protocol)?,
                 port: port.port,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kennel_types::Identity;
 use kennel_types::service::{self as api, SERVICE_NAME_LABEL};
 
-use super::read::{Names, Port, Slice, Spec};
+use super::read::{Names, ServicePort, Slice, Spec};
 use super::select::Candidates;
 use super::{Destination, HealthCheck, Route, Scope, ServiceName};
 
@@ -192,13 +192,23 @@ impl ServiceTable {
         Some((entry.spec.as_ref()?, entry))
     }
 
-    fn candidates<'a>(&'a self, entry: &'a Entry, port: &Port, is_ipv4: bool) -> Candidates<'a> {
+    fn candidates<'a>(
+        &'a self,
+        entry: &'a Entry,
+        port: &ServicePort,
+        is_ipv4: bool,
+    ) -> Candidates<'a> {
         let (slices, zone) = (entry.slices.values(), self.zone.as_deref());
         Candidates::new(slices, &port.name, port.protocol, is_ipv4, zone)
     }
 }
 
-fn cluster_ip(spec: &Spec, port: &Port, address: IpAddr, candidates: &Candidates<'_>) -> Route {
+fn cluster_ip(
+    spec: &Spec,
+    port: &ServicePort,
+    address: IpAddr,
+    candidates: &Candidates<'_>,
+) -> Route {
     Route {
         destination: Destination {
             scope: Scope::ClusterIp(address),
@@ -217,7 +227,12 @@ fn cluster_ip(spec: &Spec, port: &Port, address: IpAddr, candidates: &Candidates
 
 /// With `externalTrafficPolicy: Local`, endpoints on this node see the client's address, and packets of the node itself go
 /// to any endpoint. Otherwise every endpoint sees this node's address: only this node can undo what it changed.
-fn node_port(spec: &Spec, port: &Port, candidates: &Candidates<'_>, routes: &mut Vec<Route>) {
+fn node_port(
+    spec: &Spec,
+    port: &ServicePort,
+    candidates: &Candidates<'_>,
+    routes: &mut Vec<Route>,
+) {
     let mut push = |scope, action, masquerade| {
         routes.push(Route {
             destination: Destination {
