@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use kennel_core::duration;
+pub use kennel_core::taint::Taint;
 use kennel_core::taint::TaintEffect;
 use kennel_node::pressure::{Signal, Threshold, ThresholdError, thresholds};
 use kennel_node::runtime::process::POD_PIDS_LIMIT_DEFAULT;
-use serde_json::{Value, json};
 
 use crate::flag_values::{listen_address, server_url};
 
@@ -36,6 +36,10 @@ pub struct NodeArgs {
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
     pub node_ip: Vec<IpAddr>,
 
+    /// How pods reach the pods of other nodes
+    /// [default: auto for root with a container runtime in a cluster that it has joined, else none]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub network: Option<NetworkMode>,
     /// Who routes the packets of services on this machine [default: nftables for root, else none]
     #[arg(long, env = "KENNEL_PROXY", value_enum, value_name = "PROXY")]
     pub proxy: Option<ProxyMode>,
@@ -83,6 +87,7 @@ pub struct NodeArgs {
     pub log_dir: Option<PathBuf>,
 
     /// Name servers of pods with the DNS policy `ClusterFirst`
+    /// [default: the Service kube-system/kube-dns, if this agent carries the traffic of services]
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
     pub cluster_dns: Vec<IpAddr>,
 }
@@ -98,6 +103,18 @@ pub enum RuntimeKind {
     Process,
     /// No containers: pods follow a simulated lifecycle
     Simulated,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NetworkMode {
+    /// Direct routes to nodes on the same link where a probe through them answers, VXLAN to the others
+    Auto,
+    /// Direct routes: all nodes are on one link
+    HostGw,
+    /// VXLAN to all nodes
+    Vxlan,
+    /// The agent changes nothing: for CNI daemons such as flannel, Calico and Cilium, and for pods with the host's network
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -152,10 +169,6 @@ fn parse_grace_period(text: &str) -> Result<(Signal, Duration), InvalidValue> {
     Ok((signal, time))
 }
 
-/// A taint as an API object.
-#[derive(Clone, Debug)]
-pub struct Taint(pub Value);
-
 fn parse_label(text: &str) -> Result<(String, String), InvalidValue> {
     let (key, value) = text
         .split_once('=')
@@ -170,11 +183,11 @@ fn parse_taint(text: &str) -> Result<Taint, InvalidValue> {
     let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
     let unknown = || InvalidValue::Effect(effect.to_owned());
     let effect = TaintEffect::parse(effect).ok_or_else(unknown)?;
-    let mut taint = json!({"key": key, "effect": effect.as_str()});
-    if !value.is_empty() {
-        taint["value"] = value.into();
-    }
-    Ok(Taint(taint))
+    Ok(Taint {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        effect: effect.as_str().to_owned(),
+    })
 }
 
 #[derive(Clone, Debug, Args)]
@@ -285,16 +298,15 @@ mod tests {
 
     #[test]
     fn taints_parse_like_the_kubelets_flag() {
-        let check = |text: &str, expected: Option<Value>| {
-            assert_eq!(
-                parse_taint(text).ok().map(|taint| taint.0),
-                expected,
-                "{text}"
-            );
+        let check = |text: &str, expected: Option<Taint>| {
+            assert_eq!(parse_taint(text).ok(), expected, "{text}");
         };
-        let whole = json!({"key": "a/b", "value": "c", "effect": "NoSchedule"});
+        let whole = Taint {
+            value: "c".into(),
+            ..Taint::new("a/b", "NoSchedule")
+        };
         check("a/b=c:NoSchedule", Some(whole));
-        let bare = json!({"key": "a", "effect": "NoExecute"});
+        let bare = Taint::new("a", "NoExecute");
         check("a:NoExecute", Some(bare.clone()));
         check("a=:NoExecute", Some(bare));
         check("a=b:Never", None);

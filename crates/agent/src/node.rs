@@ -7,7 +7,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kennel_node::agent::{ApiAddress, Machine, Paths, RuntimeRecord, Settings, machine};
+use kennel_core::pod_network::Mode;
+use kennel_node::agent::addresses::own_address;
+use kennel_node::agent::{
+    Addresses, ApiAddress, Machine, Paths, PodNetwork, RuntimeRecord, Settings,
+};
 use kennel_node::cleanup::Resources;
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
@@ -16,7 +20,7 @@ use kennel_node::runtime::fake::FakeRuntime;
 use kennel_node::runtime::process::{self, Process};
 use tokio::net::TcpListener;
 
-use crate::args::{NodeArgs, RuntimeKind};
+use crate::args::{NetworkMode, NodeArgs, RuntimeKind};
 use crate::runtime_choice::{self, SelectedRuntime, choose};
 
 /// The default directory of static pods.
@@ -33,8 +37,14 @@ pub struct Place {
     pub listen: SocketAddr,
     /// The domain of Services.
     pub cluster_domain: String,
+    /// Whether the agent routes services.
+    pub service_proxy: bool,
     /// [`NodeRuntime::choice`].
     pub runtime: String,
+    /// Whether the cluster assigns pod ranges: not known of one that only a kubeconfig leads to.
+    pub joined: bool,
+    /// Whom the machine reaches from the node's address, if not the internet.
+    pub address_peer: Option<ApiAddress>,
 }
 
 /// The Node's annotation that shows which runtime was chosen, also while that does not answer.
@@ -62,14 +72,32 @@ pub async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr>
     if !args.node_ip.is_empty() {
         return args.node_ip.clone();
     }
-    let peer = match api {
-        Some(api) => {
-            let found = tokio::net::lookup_host((api.host.as_str(), api.port)).await;
-            found.ok().and_then(|mut found| found.next())
+    vec![own_address(api).await]
+}
+
+/// How the agent is to connect pods. `joined`: the cluster assigns pod ranges, as far as the agent knows.
+fn pod_network(args: &NodeArgs, joined: bool, runtime: &str) -> anyhow::Result<Option<PodNetwork>> {
+    let is_root = rustix::process::geteuid().is_root();
+    let mode = match args.network {
+        Some(NetworkMode::None) => return Ok(None),
+        Some(NetworkMode::Auto) => Mode::Auto,
+        Some(NetworkMode::HostGw) => Mode::HostGw,
+        Some(NetworkMode::Vxlan) => Mode::Vxlan,
+        None => {
+            let has_pods = joined && runtime.starts_with("cri ");
+            if has_pods && !is_root {
+                tracing::info!("not root, so the agent manages no pod network");
+            }
+            let (mode, required) = (Mode::Auto, false);
+            return Ok((has_pods && is_root).then_some(PodNetwork { mode, required }));
         }
-        None => None,
     };
-    vec![machine::address(peer)]
+    anyhow::ensure!(
+        is_root,
+        "--network needs root, who may change routes: start the agent as root, or with --network=none"
+    );
+    let required = true;
+    Ok(Some(PodNetwork { mode, required }))
 }
 
 pub fn settings(
@@ -78,21 +106,24 @@ pub fn settings(
     addresses: Vec<IpAddr>,
     place: Place,
 ) -> anyhow::Result<Settings> {
-    let taints = args.register_with_taints.iter();
     let soft = args.eviction_soft.as_ref();
     let soft = soft.map_or(&[][..], |soft| soft.0.as_slice());
     let settings = Settings {
         node_name: name,
-        addresses,
+        addresses: Addresses::new(addresses),
+        follow_addresses: args.node_ip.is_empty(),
+        address_peer: place.address_peer,
+        pod_network: pod_network(args, place.joined, &place.runtime)?,
         paths: Paths {
             logs: logs(args.log_dir.as_deref(), &place.data),
             data: place.data,
         },
         labels: args.node_labels.iter().cloned().collect(),
         annotations: BTreeMap::from([(RUNTIME_ANNOTATION.to_owned(), place.runtime)]),
-        taints: taints.map(|taint| taint.0.clone()).collect(),
+        taints: args.register_with_taints.clone(),
         listen: place.listen,
         cluster_dns: args.cluster_dns.clone(),
+        service_proxy: place.service_proxy,
         cluster_domain: place.cluster_domain,
         api: place.api,
         manifest_dir: Some(manifests(args)),
@@ -148,7 +179,11 @@ pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<NodeRuntime
     let runtime = open(&choice.kind, data, args.pod_max_pids)?;
     Resources::add(data, choice.socket(), &logs(args.log_dir.as_deref(), data))
         .with_context(|| format!("cannot write to {}", data.display()))?;
-    tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
+    if choice.is_doubtful {
+        tracing::warn!("using the runtime {}: {}", choice.kind, choice.reason);
+    } else {
+        tracing::info!("using the runtime {}: {}", choice.kind, choice.reason);
+    }
     Ok(NodeRuntime {
         runtime,
         choice: choice.kind.to_string(),

@@ -42,16 +42,18 @@ pub fn watchdog(is_alive: impl Fn() -> bool + Send + 'static) {
     ) else {
         return;
     };
-    tokio::spawn(async move {
-        // Often enough that one late turn does not count.
-        let mut turns = tokio::time::interval(limit / 4);
-        loop {
-            turns.tick().await;
-            if is_alive() {
-                notify("WATCHDOG=1\n");
-            }
+    tokio::spawn(report_while(limit, is_alive, || notify("WATCHDOG=1\n")));
+}
+
+/// Reports often enough that one late turn does not count.
+async fn report_while(limit: Duration, is_alive: impl Fn() -> bool, report: impl Fn()) {
+    let mut turns = tokio::time::interval(limit / 4);
+    loop {
+        turns.tick().await;
+        if is_alive() {
+            report();
         }
-    });
+    }
 }
 
 fn watchdog_limit(microseconds: Option<&str>, pid: Option<&str>, own: u32) -> Option<Duration> {
@@ -93,6 +95,8 @@ fn address(socket: &OsStr) -> io::Result<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn received(socket: &UnixDatagram) -> String {
@@ -114,6 +118,21 @@ mod tests {
         let socket = UnixDatagram::bind_addr(&address).unwrap();
         send(OsStr::new(&format!("@{name}")), "STOPPING=1\n").unwrap();
         assert_eq!(received(&socket), "STOPPING=1\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_watchdog_hears_nothing_of_a_process_that_is_stuck() {
+        let limit = Duration::from_mins(1);
+        let (alive, reports) = (Cell::new(true), Cell::new(0));
+        let reporting = report_while(limit, || alive.get(), || reports.set(reports.get() + 1));
+        let mut reporting = std::pin::pin!(reporting);
+        for (is_alive, at_least) in [(true, 3), (false, 0), (true, 3)] {
+            alive.set(is_alive);
+            reports.set(0);
+            let heard = tokio::time::timeout(limit, &mut reporting).await;
+            assert!(heard.is_err() && reports.get() >= at_least);
+            assert_eq!(reports.get() > 0, is_alive);
+        }
     }
 
     #[test]

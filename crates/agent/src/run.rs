@@ -108,9 +108,12 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     let addresses = node::addresses(&args.node, api.as_ref()).await;
     let place = Place {
         data: args.data_dir.clone(),
+        address_peer: api.clone(),
         api,
+        joined: args.kubeconfig.is_none(),
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
+        service_proxy: service_proxy.is_some(),
         runtime: runtime.choice,
     };
     let settings = node::settings(&args.node, name, addresses, place)?;

@@ -15,6 +15,9 @@ use crate::args::RuntimeKind;
 /// containerd's default socket.
 const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
+/// Where packages install containerd.
+const CONTAINERD: &str = "/usr/bin/containerd";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SelectedRuntime {
     Real(RuntimeRecord),
@@ -36,6 +39,8 @@ pub(crate) struct Choice {
     pub(crate) kind: SelectedRuntime,
     /// For the log.
     pub(crate) reason: String,
+    /// The choice may not be what is meant: a first start chose processes, although containerd is installed.
+    pub(crate) is_doubtful: bool,
 }
 
 impl Choice {
@@ -67,6 +72,7 @@ pub(crate) fn choose(
         socket: path.clone(),
     });
     let by_flag = || "--runtime selects it".to_owned();
+    let mut is_doubtful = false;
     let (kind, reason) = match (flag, recorded) {
         (RuntimeKind::Simulated, _) => (SelectedRuntime::Simulated, by_flag()),
         (RuntimeKind::Process, _) => (SelectedRuntime::Real(RuntimeRecord::Process), by_flag()),
@@ -81,12 +87,25 @@ pub(crate) fn choose(
             cri,
             format!("a container runtime's socket was found at {shown}"),
         ),
-        (RuntimeKind::Auto, None) => (
-            SelectedRuntime::Real(RuntimeRecord::Process),
-            format!("no container runtime's socket was found at {shown}"),
-        ),
+        (RuntimeKind::Auto, None) => {
+            is_doubtful = exists(Path::new(CONTAINERD));
+            let advice = if is_doubtful {
+                ", but containerd is installed; this node will run processes from now on: if it is to run containers, start \
+                 containerd, and this node once with --runtime=cri"
+            } else {
+                ""
+            };
+            (
+                SelectedRuntime::Real(RuntimeRecord::Process),
+                format!("no container runtime's socket was found at {shown}{advice}"),
+            )
+        }
     };
-    Choice { kind, reason }
+    Choice {
+        kind,
+        reason,
+        is_doubtful,
+    }
 }
 
 /// The runtime that a node has used before: the recorded one or, for data directories of agents that recorded none, what they
@@ -181,6 +200,26 @@ mod tests {
     }
 
     #[test]
+    fn processes_are_doubtful_where_containerd_is_installed_and_nothing_was_chosen_before() {
+        let check = |flag, recorded: Option<&RuntimeRecord>, installed: bool, expected: bool| {
+            let exists = |path: &Path| installed && path == Path::new(CONTAINERD);
+            let choice = choose(flag, None, recorded, exists);
+            assert_eq!(choice.kind, SelectedRuntime::Real(RuntimeRecord::Process));
+            assert_eq!(choice.is_doubtful, expected);
+            assert_eq!(choice.reason.contains("--runtime=cri"), expected);
+        };
+        check(RuntimeKind::Auto, None, true, true);
+        check(RuntimeKind::Auto, None, false, false);
+        check(
+            RuntimeKind::Auto,
+            Some(&RuntimeRecord::Process),
+            true,
+            false,
+        );
+        check(RuntimeKind::Process, None, true, false);
+    }
+
+    #[test]
     fn a_recorded_runtime_stays_whatever_is_found() {
         let check = |flag, recorded: RuntimeRecord, exists: bool, expected| {
             let choice = choose(flag, None, Some(&recorded), |_| exists);
@@ -205,6 +244,7 @@ mod tests {
         let choice = |kind| Choice {
             kind: SelectedRuntime::Real(kind),
             reason: String::new(),
+            is_doubtful: false,
         };
         let (own, process) = (choice(cri("/nowhere.sock")), choice(RuntimeRecord::Process));
         record(&own, data).await.unwrap();

@@ -4,7 +4,7 @@ use http::header::USER_AGENT;
 use http::{HeaderName, HeaderValue};
 use kennel_types::meta::{MANAGED_FIELDS_HEADER, OMIT_MANAGED_FIELDS};
 
-/// Who writes, and what is not read: the fields that our clients write belong to the manager `kennel`, and they
+/// The field manager, and what is not read: the fields that our clients write belong to the manager `kennel`, and they
 /// do not read `metadata.managedFields`, which a Kennel server leaves out then.
 pub fn headers() -> [(HeaderName, HeaderValue); 2] {
     let agent = concat!("kennel/", env!("CARGO_PKG_VERSION"));

@@ -1,5 +1,5 @@
 //! The pulse of a supervised component: its loops beat it, and health checks read it. A task-local value, so that loops need no
-//! argument for it; a loop that nobody supervises beats in vain.
+//! argument for it. Without a supervisor a beat does nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant as StdInstant};

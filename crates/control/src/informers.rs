@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
@@ -55,8 +57,12 @@ impl Informers {
         }
     }
 
-    /// Watches until `stop` is cancelled.
-    pub async fn run(self, stop: CancellationToken) {
+    /// Watches until `stop` is cancelled. Boxed, as controllers are.
+    pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        self.run_all(stop).boxed()
+    }
+
+    async fn run_all(self, stop: CancellationToken) {
         let stop = || stop.clone();
         tokio::join!(
             self.certificate_requests.run(stop()),

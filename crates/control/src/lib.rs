@@ -20,6 +20,7 @@ pub mod frame;
 pub mod garbage_collector;
 pub mod informers;
 pub mod namespaces;
+pub mod node_ipam;
 pub mod nodes;
 pub mod podgc;
 pub mod resource_quota;

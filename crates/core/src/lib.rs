@@ -37,6 +37,7 @@
 pub mod affinity;
 pub mod backoff;
 pub mod certificates;
+pub mod cidr;
 pub mod daemonset;
 pub mod disruption;
 pub mod duration;
@@ -52,7 +53,10 @@ pub mod managed_fields;
 pub mod metric;
 pub mod names;
 pub mod natural;
+pub mod network;
+pub mod node_ipam;
 pub mod pod;
+pub mod pod_network;
 pub mod pod_security;
 pub mod procfs;
 pub mod quantity;

@@ -21,7 +21,7 @@ fn all_rows() -> Vec<Row> {
     let is_rule = |rule: &str| rule.starts_with(|c: char| c.is_ascii_digit());
     let rows = text.lines().filter(|line| {
         let rule = line.strip_prefix("| ").unwrap_or_default();
-        is_rule(rule.strip_prefix('R').unwrap_or(rule))
+        is_rule(rule.strip_prefix(['R', 'N']).unwrap_or(rule))
     });
     rows.map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
@@ -41,7 +41,8 @@ type Row = (String, BTreeSet<String>, String);
 /// The rules of DaemonSets.
 fn rows() -> Vec<Row> {
     let rows = all_rows().into_iter();
-    rows.filter(|(rule, ..)| !rule.starts_with('R')).collect()
+    rows.filter(|(rule, ..)| !rule.starts_with(['R', 'N']))
+        .collect()
 }
 
 /// The rules of safe rollouts.
@@ -61,9 +62,10 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All functions whose names begin like those of tests of rules: `s3_4_2_…`, or `r3_…` of safe rollouts.
+/// All functions whose names begin like those of tests of rules: `s3_4_2_…`, `r3_…` of safe rollouts, or `n1_2_…` of networks.
 fn tests_of_rules() -> BTreeSet<String> {
     let mut names = numbered_functions("s", 2);
+    names.extend(numbered_functions("n", 2));
     names.extend(numbered_functions("r", 1));
     names
 }
@@ -128,6 +130,22 @@ fn every_test_of_a_rule_is_in_the_table() {
             );
         }
     }
+}
+
+#[test]
+fn every_test_of_a_network_rule_is_in_the_table() {
+    let rows = all_rows()
+        .into_iter()
+        .filter(|(rule, ..)| rule.starts_with('N'));
+    let listed: BTreeSet<String> = rows.flat_map(|(_, tests, _)| tests).collect();
+    let missing: Vec<String> = numbered_functions("n", 2)
+        .difference(&listed)
+        .cloned()
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "not in docs/conformance.md: {missing:?}"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //!   API ──watch──▶ watch ─▶ zone (names, in memory)
 //!                             ▲
 //!   UDP, TCP ─▶ serve ─▶ question ─▶ resolver ─▶ reply ─▶ UDP, TCP
-//!                                       └▶ forward ─▶ upstream resolvers
+//!                                       └▶ forward ─▶ upstream resolvers (for whom: sources)
 //! ```
 //!
 //! It is a client of any Kubernetes API and must not import the server or the store. While the API is unavailable
@@ -16,6 +16,7 @@ mod question;
 mod reply;
 mod resolver;
 mod serve;
+mod sources;
 mod upstreams;
 mod watch;
 mod zone;
@@ -26,6 +27,7 @@ mod tests;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use kennel_core::network::Network;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +44,8 @@ pub struct Settings {
     pub domain: String,
     /// The resolvers for all other names, in this order.
     pub upstreams: Vec<SocketAddr>,
+    /// Whom all other names are resolved for, beside nodes, their pods and loopback addresses.
+    pub recursion_for: Vec<Network>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -76,9 +80,14 @@ impl Server {
                 source,
             })?;
         let upstreams = upstreams::without_self(&settings.upstreams, sockets.address());
+        let mut recursion_for = settings.recursion_for;
+        let own = sockets.address().ip();
+        if !own.is_unspecified() {
+            recursion_for.push(own.into());
+        }
         Ok(Self {
             sockets: Arc::new(sockets),
-            resolver: Arc::new(Resolver::new(domain, upstreams)),
+            resolver: Arc::new(Resolver::new(domain, upstreams, recursion_for)),
         })
     }
 
@@ -95,7 +104,8 @@ impl Server {
         );
         tokio::select! {
             () = stop.cancelled() => Ok(()),
-            ended = watch::run(client, &self.resolver.zone) => Ok(ended?),
+            ended = watch::run(client.clone(), &self.resolver.zone) => Ok(ended?),
+            ended = self.resolver.sources.run(client) => match ended? {},
             () = serve::udp(&self.sockets, &self.resolver) => Ok(()),
             () = serve::tcp(&self.sockets, &self.resolver) => Ok(()),
         }

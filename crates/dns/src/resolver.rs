@@ -1,13 +1,15 @@
 //! Answers queries: from the zone if the name is in it, from upstream resolvers otherwise.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{PoisonError, RwLock};
 
+use kennel_core::network::Network;
 use simple_dns::RCODE;
 
 use crate::forward::{Forwarder, Transport};
 use crate::question::{INTERNET, Question, QuestionError, record_type};
 use crate::reply::{self, Answer};
+use crate::sources::Sources;
 use crate::zone::{Lookup, Record, Zone};
 
 /// The longest chain of CNAMEs that is followed.
@@ -19,6 +21,7 @@ const UDP_MIN: u16 = 512;
 
 pub(crate) struct Resolver {
     pub(crate) zone: RwLock<Zone>,
+    pub(crate) sources: Sources,
     domain: String,
     forwarder: Forwarder,
 }
@@ -31,8 +34,14 @@ pub(crate) enum Action {
 }
 
 impl Resolver {
-    pub(crate) fn new(domain: Vec<String>, upstreams: Vec<SocketAddr>) -> Self {
+    /// `recursion_for` is [`Settings::recursion_for`](crate::Settings::recursion_for).
+    pub(crate) fn new(
+        domain: Vec<String>,
+        upstreams: Vec<SocketAddr>,
+        recursion_for: Vec<Network>,
+    ) -> Self {
         Self {
+            sources: Sources::new(recursion_for),
             domain: domain.join("."),
             zone: RwLock::new(Zone::new(domain)),
             forwarder: Forwarder::new(upstreams),
@@ -43,8 +52,8 @@ impl Resolver {
         &self.domain
     }
 
-    /// Answers from memory if that is possible.
-    pub(crate) fn handle(&self, packet: &[u8], transport: Transport) -> Action {
+    /// Answers a client from memory if that is possible.
+    pub(crate) fn handle(&self, packet: &[u8], transport: Transport, client: IpAddr) -> Action {
         let question = match Question::read(packet) {
             Ok(question) => question,
             Err(QuestionError::Ignore) => return Action::Drop,
@@ -58,8 +67,15 @@ impl Resolver {
         if question.edns.is_some_and(|e| e.version != 0) {
             return Action::Reply(self.reply(&question, transport, &Answer::empty(RCODE::BADVERS)));
         }
+        let forward = |question| {
+            if self.sources.allow(client) {
+                return Action::Forward(question);
+            }
+            let refused = Answer::empty(RCODE::Refused);
+            Action::Reply(self.reply(&question, transport, &refused))
+        };
         if question.class != INTERNET {
-            return Action::Forward(question);
+            return forward(question);
         }
         match self.lookup(&question.name(), question.qtype) {
             None => Action::Reply(self.reply(
@@ -67,7 +83,7 @@ impl Resolver {
                 transport,
                 &Answer::empty(RCODE::ServerFailure),
             )),
-            Some(Lookup::OutOfZone | Lookup::Cname(_)) => Action::Forward(question),
+            Some(Lookup::OutOfZone | Lookup::Cname(_)) => forward(question),
             Some(found) => {
                 let answer = Answer::from_zone(found);
                 Action::Reply(self.reply(&question, transport, &answer))

@@ -1,7 +1,7 @@
 //! The UDP and TCP sockets.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ pub(crate) async fn udp(sockets: &Sockets, resolver: &Arc<Resolver>) {
             }
         };
         let packet = &buffer[..count];
-        match resolver.handle(packet, Transport::Udp) {
+        match resolver.handle(packet, Transport::Udp, from.ip()) {
             Action::Drop => {}
             Action::Reply(answer) => send(&sockets.udp, &answer, from).await,
             Action::Forward(question) => {
@@ -110,7 +110,7 @@ pub(crate) async fn tcp(sockets: &Sockets, resolver: &Arc<Resolver>) {
             Ok((stream, from)) => {
                 let resolver = Arc::clone(resolver);
                 connections.spawn(async move {
-                    if let Err(error) = serve_connection(stream, &resolver).await {
+                    if let Err(error) = serve_connection(stream, from.ip(), &resolver).await {
                         tracing::debug!("the connection of {from} ended: {error}");
                     }
                     drop(permit);
@@ -125,7 +125,11 @@ pub(crate) async fn tcp(sockets: &Sockets, resolver: &Arc<Resolver>) {
 }
 
 /// Answers queries until the client closes the connection or a timeout passes.
-async fn serve_connection(mut stream: TcpStream, resolver: &Resolver) -> io::Result<()> {
+async fn serve_connection(
+    mut stream: TcpStream,
+    client: IpAddr,
+    resolver: &Resolver,
+) -> io::Result<()> {
     loop {
         let mut packet = Vec::new();
         let reading = async {
@@ -136,7 +140,7 @@ async fn serve_connection(mut stream: TcpStream, resolver: &Resolver) -> io::Res
             Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             read => read??,
         };
-        let answer = match resolver.handle(&packet, Transport::Tcp) {
+        let answer = match resolver.handle(&packet, Transport::Tcp, client) {
             Action::Drop => return Ok(()),
             Action::Reply(answer) => answer,
             Action::Forward(question) => resolver.resolve(&packet, &question, Transport::Tcp).await,

@@ -13,7 +13,11 @@ use crate::zone::{Port, ReadyEndpoint, Service, Slice};
 /// A service `web` with a cluster IP, a headless `agent` with this many endpoints, and `alias`, whose external name is
 /// `example.com`.
 fn resolver(endpoints: u16, upstreams: Vec<SocketAddr>) -> Arc<Resolver> {
-    let resolver = Resolver::new(vec!["cluster".into(), "local".into()], upstreams);
+    let resolver = Resolver::new(
+        vec!["cluster".into(), "local".into()],
+        upstreams,
+        Vec::new(),
+    );
     let key = |name: &str| ("ns".into(), name.into());
     let mut zone = resolver.zone.write().unwrap();
     let web = Service {

@@ -16,7 +16,7 @@ use simple_dns::{CLASS, Name, Packet, Question, RCODE, TYPE};
 use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 
-/// What a name leads to, sorted; nothing, if there is no such name or nobody knows yet.
+/// The addresses of a name, sorted; empty if there is no such name or the watch is not in sync yet.
 async fn look(server: SocketAddr, name: &str) -> Option<Vec<IpAddr>> {
     let mut question = Packet::new_query(7);
     question.questions.push(Question::new(
@@ -88,6 +88,7 @@ async fn names_come_and_go_with_services_and_endpoints() {
         listen: "127.0.0.1:0".parse().unwrap(),
         domain: "Example.org.".to_owned(),
         upstreams: Vec::new(),
+        recursion_for: Vec::new(),
     };
     let server = Server::bind(settings).await.unwrap();
     let address = server.address();
@@ -101,7 +102,7 @@ async fn names_come_and_go_with_services_and_endpoints() {
     check(address, "rack.", Some(&[])).await;
     stop.cancel();
     running.await.unwrap().unwrap();
-    // What goes while nobody looks is not remembered afterwards.
+    // Objects that are deleted while the watch is interrupted are gone afterwards.
     let slices: Api<EndpointSlice> = Api::default_namespaced(client.clone());
     let gone = slices.delete("agent-1", &DeleteParams::default()).await;
     assert!(gone.unwrap().is_right());

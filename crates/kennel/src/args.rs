@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
@@ -11,9 +11,11 @@ use crate::backup_args::{BackupArgs, RestoreArgs, ScheduleArgs};
 use crate::bench::BenchArgs;
 use crate::certs_args::CertsArgs;
 use crate::check_flags::CheckArgs;
+use crate::dns_args::{Advertise, DnsArgs, ServerDnsArgs};
 use crate::election_flags::ElectionArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
+use crate::network_flags::ClusterCidr;
 use crate::reset::ResetArgs;
 use crate::rollout::RolloutArgs;
 use crate::token_args::TokenArgs;
@@ -25,6 +27,7 @@ use kennel_agent::flag_values::listen_address;
 use kennel_agent::logging::{self, LogFormat};
 use kennel_playground::PlaygroundArgs;
 use kennel_server::audit;
+use kennel_standalone::controller_manager::CLUSTER_CIDR;
 use kennel_standalone::controller_manager::selection::{self, Selection};
 
 /// Kubernetes DaemonSets in one small binary: API server, controllers and nodes
@@ -85,7 +88,7 @@ pub(crate) enum Verb {
     ///   kennel server --data-dir ./kennel &
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig get namespaces
     #[command(verbatim_doc_comment)]
-    Server(ServerArgs),
+    Server(Box<ServerArgs>),
 
     /// Run a whole cluster in one process: API server, controllers and a node
     ///
@@ -359,6 +362,11 @@ pub(crate) struct ServerArgs {
     )]
     pub(crate) listen: SocketAddr,
 
+    /// Address of this machine at which pods and other machines reach the API, through the Service `kubernetes`; or `off`
+    /// [default: that of --listen, or that of the default route if that is a loopback address or all addresses]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) advertise_address: Option<Advertise>,
+
     /// Additional name or address for the serving certificate (may be repeated)
     #[arg(long, value_name = "NAME")]
     pub(crate) tls_san: Vec<String>,
@@ -366,6 +374,9 @@ pub(crate) struct ServerArgs {
     /// Range of the cluster IPs of services
     #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
     pub(crate) service_cidr: Cidr,
+
+    #[command(flatten)]
+    pub(crate) dns: ServerDnsArgs,
 
     /// Encrypt secrets at rest with the first key in this file; see docs/guides/encryption-at-rest.md
     #[arg(long, value_name = "FILE")]
@@ -472,13 +483,6 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
 
-    /// Serve DNS on this address, as `kennel dns` does [default: no DNS server]
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
-    pub(crate) dns_listen: Option<SocketAddr>,
-
-    #[command(flatten)]
-    pub(crate) dns: DnsZoneArgs,
-
     /// Give the first node the control-plane label and the taint `NoSchedule`
     ///
     /// Done once per start; you may remove them until the next start.
@@ -495,6 +499,10 @@ pub(crate) struct UpArgs {
     )]
     pub(crate) controllers: Selection,
 
+    /// Range of the pods of all nodes: each node that asks gets a /24 of it
+    #[arg(long, default_value = CLUSTER_CIDR, value_name = "CIDR")]
+    pub(crate) cluster_cidr: ClusterCidr,
+
     #[command(flatten)]
     pub(crate) node: NodeArgs,
 
@@ -503,38 +511,6 @@ pub(crate) struct UpArgs {
 
     #[command(flatten)]
     pub(crate) checks: CheckArgs,
-}
-
-#[derive(Clone, Debug, ClapArgs)]
-pub(crate) struct DnsArgs {
-    /// Kubeconfig of the cluster; its current context is used
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// Address to serve DNS on, over UDP and TCP; port 0 chooses a free port
-    #[arg(long, default_value = "127.0.0.1:10053", value_name = "ADDRESS", value_parser = listen_address)]
-    pub(crate) dns_listen: SocketAddr,
-
-    #[command(flatten)]
-    pub(crate) dns: DnsZoneArgs,
-}
-
-#[derive(Clone, Debug, ClapArgs)]
-pub(crate) struct DnsZoneArgs {
-    /// DNS domain of the cluster
-    #[arg(long, default_value = "cluster.local", value_name = "DOMAIN")]
-    pub(crate) cluster_domain: String,
-
-    /// Upstream resolver for other domains, as address or address:port (may be repeated)
-    /// [default: the nameservers in /etc/resolv.conf]
-    #[arg(long, value_name = "RESOLVER", value_parser = resolver)]
-    pub(crate) dns_upstream: Vec<SocketAddr>,
-}
-
-/// A resolver's address; the default port is 53.
-fn resolver(text: &str) -> Result<SocketAddr, std::net::AddrParseError> {
-    let without_port = || text.parse().map(|address: IpAddr| (address, 53).into());
-    text.parse().or_else(|_| without_port())
 }
 
 #[derive(Clone, Debug, ClapArgs)]

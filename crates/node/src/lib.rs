@@ -17,6 +17,7 @@ pub(crate) mod json;
 pub mod kubelet_api;
 pub mod manifests;
 pub mod mountinfo;
+pub mod network;
 pub mod pods;
 pub mod pressure;
 pub mod probes;

@@ -10,7 +10,7 @@ use kennel_control::control_plane_role::ROLE;
 use kennel_node::pressure::thresholds;
 use kennel_server::api::Exemptions;
 use kennel_server::limits::Timeouts;
-use kennel_server::server::{Config, Server};
+use kennel_server::server::{Advertised, Config, Server};
 use kennel_server::{audit, expire, pki, quota};
 use kennel_simulation::Simulation;
 use kennel_simulation::scenario::Scenario;
@@ -18,9 +18,8 @@ use kennel_standalone::controller_manager::{self, Selection};
 use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
 use kennel_standalone::supervisor::{Running, Supervisor};
 use kennel_standalone::{clients, server};
-use kennel_types::{Condition, ConditionType, Node};
+use kennel_types::{Condition, ConditionType, Node, TaintEffect};
 use kube::api::{Api, ListParams};
-use serde_json::json;
 
 use super::args::{NODE_NAME_PREFIX, Plan, node_name};
 use super::network::Network;
@@ -55,10 +54,16 @@ impl Cluster {
         network: Option<&Network>,
         namespaces: Vec<NodeNamespace>,
     ) -> anyhow::Result<Self> {
-        let server = server::start(server_config(plan, network)?).await?;
+        let dns_server = bind_dns(network).await;
+        let config = server_config(plan, network, dns_server.as_ref())?;
+        let server = server::start(config).await?;
         let mut supervisor = Supervisor::new(clients::informers(&server.api));
-        let started =
-            Self::start_components(plan, network, &namespaces, &server, &mut supervisor).await;
+        let name_servers = dns_server
+            .map(|dns_server| serve_dns(dns_server, &server, &mut supervisor))
+            .into_iter()
+            .collect();
+        let nodes = (&*namespaces, name_servers);
+        let started = Self::start_components(plan, network, nodes, &server, &mut supervisor).await;
         let cluster = Self {
             server,
             components: supervisor.run(),
@@ -77,14 +82,14 @@ impl Cluster {
     async fn start_components(
         plan: &Plan,
         network: Option<&Network>,
-        namespaces: &[NodeNamespace],
+        (namespaces, name_servers): (&[NodeNamespace], Vec<IpAddr>),
         server: &Server,
         supervisor: &mut Supervisor,
     ) -> anyhow::Result<()> {
         let settings = controller_manager::Settings::default();
         controller_manager::start(supervisor, &Selection::all(), settings, server)?;
         let mut node_args = default_node_args()?;
-        node_args.cluster_dns = serve_dns(network, server, supervisor).await;
+        node_args.cluster_dns = name_servers;
         for (number, namespace) in (1..).zip(namespaces) {
             let config = node_config(node_args.clone(), plan, network, number)?;
             let node = namespace
@@ -140,9 +145,18 @@ impl Cluster {
 }
 
 /// The defaults of `kennel server`, but for the data directory and the address.
-fn server_config(plan: &Plan, network: Option<&Network>) -> anyhow::Result<Config> {
+fn server_config(
+    plan: &Plan,
+    network: Option<&Network>,
+    dns_server: Option<&kennel_dns::Server>,
+) -> anyhow::Result<Config> {
     let gateway = network.map(|network| network.subnet.gateway());
+    let advertised = Advertised {
+        address: gateway.map(IpAddr::from),
+        dns: dns_server.map(kennel_dns::Server::address),
+    };
     Ok(Config {
+        advertised,
         listen: plan.listen.unwrap_or_else(|| default_address(gateway)),
         tls_san: gateway.map(|ip| ip.to_string()).into_iter().collect(),
         service_cidr: SERVICE_CIDR.parse().map_err(anyhow::Error::msg)?,
@@ -182,29 +196,28 @@ fn default_address(gateway: Option<Ipv4Addr>) -> SocketAddr {
     }
 }
 
-/// Starts the DNS server on the bridge; returns its address, or nothing if there is no bridge or the port is in use.
-async fn serve_dns(
-    network: Option<&Network>,
-    server: &Server,
-    supervisor: &mut Supervisor,
-) -> Vec<IpAddr> {
-    let Some(network) = network else {
-        return Vec::new();
-    };
-    let ip = IpAddr::from(network.subnet.gateway());
+/// Binds the DNS server on the bridge, unless there is none or the port is in use.
+async fn bind_dns(network: Option<&Network>) -> Option<kennel_dns::Server> {
     let settings = kennel_dns::Settings {
-        listen: SocketAddr::new(ip, DNS_PORT),
+        listen: SocketAddr::new(network?.subnet.gateway().into(), DNS_PORT),
         domain: CLUSTER_DOMAIN.to_owned(),
         upstreams: kennel_dns::system_resolvers(),
+        recursion_for: Vec::new(),
     };
-    let Ok(dns_server) = kennel_dns::Server::bind(settings).await else {
-        return Vec::new();
-    };
-    let client = clients::dns(&server.api);
+    kennel_dns::Server::bind(settings).await.ok()
+}
+
+/// Starts the DNS server; returns its address.
+fn serve_dns(
+    dns_server: kennel_dns::Server,
+    server: &Server,
+    supervisor: &mut Supervisor,
+) -> IpAddr {
+    let (client, address) = (clients::dns(&server.api), dns_server.address());
     supervisor.start("DNS server", move |_, stop| {
         dns_server.clone().run(client.clone(), stop)
     });
-    vec![ip]
+    address.ip()
 }
 
 fn node_config(
@@ -227,8 +240,7 @@ fn node_config(
     node.manifest_dir = Some(manifests);
     if number == 1 {
         // Registered with the taint, so that no pod is scheduled here before the node has its role.
-        let taint = json!({"key": ROLE, "effect": "NoSchedule"});
-        node.register_with_taints = vec![Taint(taint)];
+        node.register_with_taints = vec![Taint::new(ROLE, TaintEffect::NoSchedule.as_str())];
     }
     Ok(NodeConfig {
         node,

@@ -1,7 +1,7 @@
 //! The service proxy of a node: what `core::services` routes, as nftables rules of the kernel.
 //!
 //! ```text
-//!   Service, EndpointSlice ─▶ run ─▶ core::services ─▶ plan ─▶ difference ─▶ kernel (nft, netlink)
+//!   Service, EndpointSlice ─▶ run ─▶ core::services ─▶ plan ─▶ difference ─▶ kernel (by crates/nftables)
 //!                              │                                ruleset: our table without services
 //!                              ├ monitor       changes of our table by others
 //!                              ├ conntrack     UDP connections to endpoints that are gone
@@ -17,13 +17,13 @@ mod kernel;
 mod lock;
 mod metrics;
 mod monitor;
-mod netlink;
-mod nft;
 mod plan;
 mod ruleset;
 mod run;
 #[cfg(test)]
 mod tests;
+
+use kennel_nftables::{netlink, nft};
 
 pub use kernel::{KernelError, has_table, remove};
 pub use lock::{Lock, LockError};

@@ -1,15 +1,19 @@
 //! The state that all requests share: the store, the watch hubs, authentication and authorisation, and the
 //! settings of the server.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kennel_core::health::{Endpoint, Outcome};
 use kennel_core::metric::{Observed, Page};
+use kennel_core::network::Network;
 pub use kennel_core::pod_security::Exemptions;
 use kennel_store::Store;
+use serde_json::Value;
 
+use crate::advertised::Advertised;
 use crate::agent_usage::AgentUsage;
 use crate::audit::Audit;
 use crate::authenticate::{Authenticator, Credentials};
@@ -23,11 +27,12 @@ use crate::kinds::service::Cidr;
 use crate::metrics::{self, Metrics};
 use crate::object::{self, Head, Stored};
 use crate::projection::Projector;
-use crate::quota::StorageQuota;
+use crate::quota::{StorageQuota, Writer};
 use crate::quota_ledger::QuotaLedger;
-use crate::registry::Resource;
+use crate::registry::{self, Resource};
 use crate::request::{SERVER, User};
 use crate::status::{ApiError, Result};
+use crate::tree;
 use crate::watch::Hubs;
 
 /// The settings of a server that requests depend on.
@@ -36,6 +41,8 @@ pub struct Settings {
     pub certificates: Arc<Certificates>,
     /// The address that clients reach this server at.
     pub address: std::net::SocketAddr,
+    /// Where pods and other machines reach this process.
+    pub advertised: Advertised,
     /// The range that cluster IPs are allocated from.
     pub service_cidr: Cidr,
     /// The log of requests that change something.
@@ -102,6 +109,23 @@ impl Api {
         self.store.range(&prefix, None, None).records
     }
 
+    /// Whether a pod has this address, or it is in the pod network of a node: the status of a pod that has just started does not
+    /// have it yet.
+    pub(crate) fn is_pod_address(&self, address: IpAddr) -> bool {
+        let (pods, nodes) = (registry::core("pods"), registry::core("nodes"));
+        let text = address.to_string();
+        let has = |pod: &Stored| pod.head.field(pods, "status.podIP") == Some(&text);
+        if self.all(pods).iter().any(has) {
+            return true;
+        }
+        self.all(nodes).iter().any(|node| {
+            let node: Value = serde_json::from_slice(&node.value).unwrap_or_default();
+            let networks = tree::texts(&node, "spec.podCIDRs");
+            let mut networks = networks.filter_map(|cidr| cidr.parse::<Network>().ok());
+            networks.any(|network| network.contains(address))
+        })
+    }
+
     /// The stored object of this name.
     pub(crate) fn stored(
         &self,
@@ -132,10 +156,16 @@ impl Api {
     }
 
     /// Refuses a write that lets the stored objects grow beyond the storage quota.
-    pub(crate) fn admit_growth(&self, user: &User, before: usize, after: usize) -> Result<()> {
+    pub(crate) fn admit_growth(
+        &self,
+        user: &User,
+        row: &Resource,
+        before: usize,
+        after: usize,
+    ) -> Result<()> {
         let growth = after.saturating_sub(before) as u64;
         let quota = &self.settings.storage_quota;
-        let admitted = quota.admit(self.stored_bytes(), growth, is_system(user));
+        let admitted = quota.admit(self.stored_bytes(), growth, writer(user, row));
         admitted.map_err(|full| ApiError::insufficient_storage(full.to_string()))
     }
 
@@ -176,6 +206,18 @@ impl Api {
     }
 }
 
+impl Api {
+    /// What was set aside, and not discarded since.
+    fn show_damaged(&self, page: &mut Page) {
+        let damaged = self.store.damaged().iter();
+        let damaged = damaged.filter(|value| self.store.is_set_aside(&value.key));
+        let rows = damaged.map(|value| (format!("key={:?}", value.key), 1));
+        let rows: Vec<(String, u8)> = rows.collect();
+        page.number(&metrics::DAMAGED, rows.len());
+        page.rows(&metrics::DAMAGED_KEY, rows);
+    }
+}
+
 impl Observed for Api {
     fn show(&self, page: &mut Page) {
         self.metrics.show(page);
@@ -204,19 +246,48 @@ impl Observed for Api {
             page.number(&metrics::SYNCS, stats.syncs);
             page.number(&metrics::CHECKPOINTS, stats.checkpoints);
             page.number(&metrics::STORE_BYTES, stats.bytes);
-            page.number(&metrics::DAMAGED, stats.damaged);
         }
-        let damaged = self.store.damaged().iter();
-        let rows = damaged.map(|value| (format!("key={:?}", value.key), 1));
-        page.rows(&metrics::DAMAGED_KEY, rows);
+        self.show_damaged(page);
+        self.health.show(page);
         self.settings.storage_quota.show(page);
         self.settings.backups.show(page);
     }
 }
 
-/// Whether the cluster needs this user's writes in order to work: controllers, nodes, and the server itself.
-fn is_system(user: &User) -> bool {
+/// Who writes, as far as the storage quota goes: the cluster needs what controllers, nodes and the server write, but events.
+fn writer(user: &User, row: &Resource) -> Writer {
     let components = user.name.strip_prefix(SERVER);
     let is_component = components.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
-    is_component || fairness::is_controller(user) || user.is_in(fairness::NODES)
+    if row.plural == "events" && user.name != SERVER {
+        Writer::User
+    } else if user.is_in(fairness::NODES) {
+        Writer::Node
+    } else if is_component || fairness::is_controller(user) {
+        Writer::System
+    } else {
+        Writer::User
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    #[test]
+    fn the_cluster_may_write_more_than_users_but_events() {
+        let check = |name: &str, groups: &[&str], pods: Writer, events: Writer| {
+            let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+            let user = User::authenticated(name, groups);
+            let found = ["pods", "events"].map(|plural| writer(&user, registry::core(plural)));
+            assert_eq!(found, [pods, events], "{name}");
+        };
+        let user = Writer::User;
+        check("alice", &["system:masters"], user, user);
+        check("system:kennelx", &[], user, user);
+        check("system:node:n1", &["system:nodes"], Writer::Node, user);
+        check("system:kube-scheduler", &[], Writer::System, user);
+        check("system:kennel:control-plane", &[], Writer::System, user);
+        check(SERVER, &[], Writer::System, Writer::System);
+    }
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use kennel_store::{Options, SqliteStore, Store};
 
+use crate::advertised::Advertised;
 use crate::api::{Api, Exemptions, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::Credentials;
+use crate::background::Background;
 use crate::bootstrap;
 use crate::certificates::Certificates;
 use crate::data_dir;
@@ -24,6 +26,7 @@ use crate::start_error::StartError;
 pub struct Backend {
     pub api: Arc<Api>,
     store: Arc<SqliteStore<Head>>,
+    background: Background,
 }
 
 impl Backend {
@@ -47,6 +50,31 @@ impl Backend {
         audit: &audit::Options,
         pod_security: Exemptions,
     ) -> Result<Self, StartError> {
+        let advertised = Advertised {
+            address: Some(address.ip()).filter(|ip| !ip.is_loopback()),
+            dns: None,
+        };
+        let addresses = (address, advertised);
+        Self::open_with(options, addresses, service_cidr, audit, pod_security).await
+    }
+
+    /// The same, with other addresses for pods.
+    pub async fn open_advertising(
+        options: Options,
+        addresses: (SocketAddr, Advertised),
+        service_cidr: Cidr,
+    ) -> Result<Self, StartError> {
+        let (audit, exemptions) = (audit::Options::off(), Exemptions::default());
+        Self::open_with(options, addresses, service_cidr, &audit, exemptions).await
+    }
+
+    async fn open_with(
+        options: Options,
+        (address, advertised): (SocketAddr, Advertised),
+        service_cidr: Cidr,
+        audit: &audit::Options,
+        pod_security: Exemptions,
+    ) -> Result<Self, StartError> {
         let certificates = pki::Options {
             dir: options.dir.join(crate::data_dir::PKI),
             names: Vec::new(),
@@ -59,6 +87,7 @@ impl Backend {
         let settings = Settings {
             certificates: Arc::clone(&certificates),
             address,
+            advertised,
             service_cidr,
             audit: Arc::new(Audit::open(audit)?),
             event_ttl: expire::TTL_DEFAULT,
@@ -83,15 +112,33 @@ impl Backend {
         let api = Api::new(objects, credentials, settings);
         let bootstrapped = bootstrap::ensure_initial_objects(&api).await;
         bootstrapped.map_err(|error| StartError::Bootstrap(error.message))?;
-        tokio::spawn(bootstrap::watch_namespaces(Arc::clone(&api)));
-        tokio::spawn(bootstrap::watch_aggregated_roles(Arc::clone(&api)));
-        tokio::spawn(expire::expire_events(Arc::clone(&api)));
-        Ok(Self { api, store })
+        let mut background = Background::default();
+        let namespaces = bootstrap::watch_namespaces(Arc::clone(&api));
+        background.spawn("gives namespaces their default objects", namespaces);
+        let roles = bootstrap::watch_aggregated_roles(Arc::clone(&api));
+        background.spawn("aggregates cluster roles", roles);
+        let services = bootstrap::keep_services(Arc::clone(&api));
+        background.spawn("keeps the Services of the API and of DNS", services);
+        background.spawn(
+            "deletes old events",
+            expire::expire_events(Arc::clone(&api)),
+        );
+        Ok(Self {
+            api,
+            store,
+            background,
+        })
+    }
+
+    /// Waits until a task has ended, which it does only at [`Self::close`] or by a panic, and says what it did.
+    pub(crate) async fn task_ended(&mut self) -> &'static str {
+        self.background.ended().await
     }
 
     /// Waits until the store's writer has ended, which it does only at [`Self::close`] or by a panic.
-    pub(crate) async fn writer_ended(&self) {
-        self.store.writer_ended().await;
+    pub(crate) fn writer_ended(&self) -> impl Future<Output = ()> + use<> {
+        let store = Arc::clone(&self.store);
+        async move { store.writer_ended().await }
     }
 
     /// As when the writer dies.

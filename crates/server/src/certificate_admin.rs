@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use kennel_core::certificates::revocation as rules;
 use kennel_types::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
@@ -56,9 +55,8 @@ pub(crate) async fn act(api: &Arc<Api>, action: CertificateAction, body: &[u8]) 
         }
         CertificateAction::ReissueAdmin => {
             // First the new one: if writing it fails, the old one stays valid.
-            let time = rules::cutoff(certificates.now());
-            certificates.reissue_admin(time).map_err(refused)?;
-            revocation::revoke(&*api.store, ADMIN, time).await?;
+            let time = certificates.reissue_admin().map_err(refused)?;
+            revocation::revoke_before(&*api.store, ADMIN, time).await?;
         }
         CertificateAction::Revoke => revoke(api, &body.user, certificates.now()).await?,
     }
@@ -76,7 +74,7 @@ async fn revoke(api: &Arc<Api>, user: &str, now: Timestamp) -> Result<()> {
         user if user.starts_with("system:serviceaccount:") => {
             "service accounts have no certificates: delete the account, or what its token is bound to"
         }
-        _ => return revocation::revoke(&*api.store, user, rules::cutoff(now)).await,
+        _ => return revocation::revoke(&*api.store, user, now).await,
     };
     Err(ApiError::bad_request(why.to_owned()))
 }

@@ -191,10 +191,13 @@ impl Certificates {
         self.reopen(renewal).map(drop)
     }
 
-    /// Issues another certificate to the administrator, valid although those from before this time are revoked.
-    pub fn reissue_admin(&self, issue_at: Timestamp) -> Result<(), CertificatesError> {
+    /// Issues another certificate to the administrator. Returns when it counts as issued: all earlier ones were before that,
+    /// also one of the same second, or from before the clock was set back.
+    pub fn reissue_admin(&self) -> Result<Timestamp, CertificatesError> {
         let names = &[ADMIN_FILE];
-        self.reopen(Renewal { names, issue_at }).map(drop)
+        let issue_at = revocation::next_cutoff(self.now(), Some(self.admin_issued_at()));
+        self.reopen(Renewal { names, issue_at })?;
+        Ok(issue_at)
     }
 
     /// Makes a new certificate authority, which signs from now on. The old one stays trusted.

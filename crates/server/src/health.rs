@@ -1,4 +1,4 @@
-//! The health checks of a server: `/healthz`, `/livez`, `/readyz`. Whoever has something to check adds a source to it; the
+//! The health checks of a server: `/healthz`, `/livez`, `/readyz`. Components add their checks to it; the
 //! store's and the listener's are added here.
 //!
 //! `/livez` has the checks that a restart can help; `/readyz` and `/healthz` have all. A check that starts or ceases to fail is
@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use kennel_core::health::{Answer, Endpoint, Outcome, Question, Unhealthy, answer};
+use kennel_core::metric::Page;
 use kennel_store::{Store, WriterHealth};
 
+use crate::metrics;
 use crate::object::Head;
 use crate::quota::StorageQuota;
 
@@ -47,6 +49,19 @@ impl Health {
         drop(sources);
         self.log(&outcomes);
         outcomes
+    }
+
+    /// The outcomes as metrics.
+    pub(crate) fn show(&self, page: &mut Page) {
+        let endpoints = [("livez", Endpoint::Livez), ("readyz", Endpoint::Readyz)].into_iter();
+        let rows = endpoints.flat_map(|(kind, endpoint)| {
+            let outcomes = self.outcomes(endpoint).into_iter();
+            outcomes.map(move |Outcome { name, result }| {
+                let labels = format!("name=\"{name}\",type=\"{kind}\"");
+                (labels, u8::from(result.is_ok()))
+            })
+        });
+        page.rows(&metrics::HEALTH, rows);
     }
 
     fn log(&self, outcomes: &[Outcome]) {

@@ -3,14 +3,14 @@
 //! | level | modules |
 //! |---|---|
 //! | listener, TLS and backend of one process: started and stopped in order | `server` |
-//! | the store and the API over it, without a socket | `backend`, `start_error`, `doctor` |
+//! | the store and the API over it, without a socket | `backend`, `background`, `start_error`, `doctor` |
 //! | connections, HTTP/1.1 and HTTP/2, access log; `http::answer` also serves clients in this process | `http` |
 //! | authenticates and authorises a request, dispatches it by its path | `router` |
 //! | the verbs, other forms that clients ask for, and what else writes | `verbs`, `discovery`, `openapi`, `bootstrap`, `expire`, `upkeep`, `certificate_admin`, `documents` |
 //! | rules that need other objects or the user | `admit` |
 //! | the state of all requests | `api` |
 //! | what that state consists of | `authenticate`, `authorize`, `audit`, `fairness`, `certificates`, `revocation`, `quota`, `quota_ledger`, `damaged`, `join_claims`, `health`, `watch`, `derived`, `backup`, `agent_client`, `agent_usage`, `upgrade` |
-//! | requests, responses and formats | `request`, `response`, `status`, `audit_annotations`, `continuation`, `present`, `registry`, `projection`, `object`, `kinds`, `schema`, `table`, `patch`, `protobuf`, `field`, `tree`, `clock`, `names`, `limits`, `metrics`, `live`, `tcp`, `tls`, `pki`, `seal`, `data_dir` |
+//! | requests, responses and formats | `advertised`, `request`, `response`, `status`, `audit_annotations`, `continuation`, `present`, `registry`, `projection`, `object`, `kinds`, `schema`, `table`, `patch`, `protobuf`, `field`, `tree`, `clock`, `names`, `limits`, `metrics`, `live`, `tcp`, `tls`, `pki`, `seal`, `data_dir` |
 //!
 //! Modules import from their own level and from those below; a test compares the imports with this table. One module
 //! refers upwards: the rows of [`registry`] name the admission of their resource.
@@ -18,6 +18,7 @@
 //! This crate must never import `control` or `node`: they are clients like any other.
 
 pub mod admit;
+pub mod advertised;
 mod agent_client;
 mod agent_usage;
 pub mod api;
@@ -26,6 +27,7 @@ mod audit_annotations;
 mod authenticate;
 mod authorize;
 pub mod backend;
+mod background;
 pub mod backup;
 mod bootstrap;
 mod certificate_admin;

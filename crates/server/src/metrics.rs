@@ -42,6 +42,8 @@ kennel_core::metrics! {
     Gauge BACKUP_LAST = "kennel_backup_last_success_timestamp_seconds" []
         "When the newest scheduled backup was made; 0 if there is none.";
     Counter BACKUP_FAILURES = "kennel_backup_failures_total" [] "Scheduled backups that failed.";
+    Gauge HEALTH = "kubernetes_healthcheck" ["name" "type"]
+        "1 while a health check of livez or readyz passes, 0 while it fails.";
     Gauge DAMAGED = "kennel_store_damaged_values" []
         "Stored values that could not be read and are left out.";
     Gauge DAMAGED_KEY = "kennel_store_damaged_value" ["key"]

@@ -1,9 +1,10 @@
 //! The storage quota: a bound on the size of all stored objects together.
 //!
 //! ```text
-//!  0                     95 %  quota                  125 %
-//!  ├───────────────────────┼─────┼──────────────────────┤
-//!    everybody writes        alarm  the system writes     nobody lets an object grow
+//!  0                     95 %  quota      115 %       125 %
+//!  ├───────────────────────┼─────┼──────────┼───────────┤
+//!    everybody writes        alarm  nodes and   controllers  nobody lets an object grow
+//!                                   controllers
 //! ```
 //!
 //! Deletions, and updates that do not let an object grow, are always admitted. The bound is checked before a write, not
@@ -21,8 +22,30 @@ pub const QUOTA_DEFAULT: Bytes = Bytes(2 << 30);
 
 /// The share of the quota, in percent, from which on the alarm is set.
 const ALARM_PERCENT: u64 = 95;
-/// The share up to which controllers, nodes and the server may write.
+/// The share up to which nodes may write: less than controllers, so that one that is taken over does not stop them.
+const NODE_PERCENT: u64 = 115;
+/// The share up to which controllers and the server may write.
 const SYSTEM_PERCENT: u64 = 125;
+
+/// Who writes, as far as the quota goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// Also nodes and controllers that write events, which nothing depends on.
+    User,
+    Node,
+    /// Controllers and the server.
+    System,
+}
+
+impl Writer {
+    fn percent(self) -> u64 {
+        match self {
+            Self::User => 100,
+            Self::Node => NODE_PERCENT,
+            Self::System => SYSTEM_PERCENT,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub struct StorageQuota {
@@ -77,11 +100,10 @@ impl StorageQuota {
         &self,
         used: u64,
         growth: u64,
-        is_system: bool,
+        writer: Writer,
     ) -> Result<(), QuotaExceeded> {
-        let percent = if is_system { SYSTEM_PERCENT } else { 100 };
         self.log_alarm(used);
-        if growth == 0 || used.saturating_add(growth) <= share(self.quota, percent) {
+        if growth == 0 || used.saturating_add(growth) <= share(self.quota, writer.percent()) {
             return Ok(());
         }
         self.refused.fetch_add(1, Ordering::Relaxed);
@@ -130,19 +152,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_stop_at_the_quota_and_the_system_above_it() {
-        let check = |used, growth, user: bool, system: bool| {
+    fn users_stop_at_the_quota_nodes_above_it_and_the_system_last() {
+        let check = |used, growth, expected: [bool; 3]| {
             let quota = StorageQuota::new(Bytes(1000));
-            let admitted = |is_system| quota.admit(used, growth, is_system).is_ok();
-            assert_eq!((admitted(false), admitted(true)), (user, system), "{used}");
+            let writers = [Writer::User, Writer::Node, Writer::System];
+            let admitted = writers.map(|writer| quota.admit(used, growth, writer).is_ok());
+            assert_eq!(admitted, expected, "{used} + {growth}");
         };
-        check(0, 1000, true, true);
-        check(0, 1001, false, true);
-        check(999, 1, true, true);
-        check(1000, 1, false, true);
-        check(1249, 1, false, true);
-        check(1250, 1, false, false);
-        check(5000, 0, true, true);
+        check(0, 1000, [true, true, true]);
+        check(0, 1001, [false, true, true]);
+        check(999, 1, [true, true, true]);
+        check(1000, 1, [false, true, true]);
+        check(1149, 1, [false, true, true]);
+        check(1150, 1, [false, false, true]);
+        check(1249, 1, [false, false, true]);
+        check(1250, 1, [false, false, false]);
+        check(5000, 0, [true, true, true]);
     }
 
     #[test]
@@ -155,6 +180,6 @@ mod tests {
             alarm,
             "stored objects take 94 % of the storage quota of 1Mi"
         );
-        assert!(quota.admit(used, 1, false).is_ok());
+        assert!(quota.admit(used, 1, Writer::User).is_ok());
     }
 }

@@ -59,15 +59,33 @@ fn before(stored: &Stored, user: &str) -> Option<Timestamp> {
     is_users.then(|| Timestamp::parse(&text(&secret.data.before)?))?
 }
 
+/// Revokes the certificates of a user that were issued until now, and those that were issued as valid after an earlier
+/// revocation, although that was in the same second or the clock has been set back since.
+pub(crate) async fn revoke(store: &dyn Store<Head>, user: &str, now: Timestamp) -> Result<()> {
+    write(store, user, |earlier| revocation::next_cutoff(now, earlier)).await
+}
+
 /// Revokes the certificates of a user that were issued before this time.
-pub(crate) async fn revoke(store: &dyn Store<Head>, user: &str, time: Timestamp) -> Result<()> {
+pub(crate) async fn revoke_before(
+    store: &dyn Store<Head>,
+    user: &str,
+    time: Timestamp,
+) -> Result<()> {
+    let latest = |earlier: Option<Timestamp>| earlier.map_or(time, |earlier| earlier.max(time));
+    write(store, user, latest).await
+}
+
+/// Stores the time that `time` makes of the one that is stored.
+async fn write(
+    store: &dyn Store<Head>,
+    user: &str,
+    time: impl Fn(Option<Timestamp>) -> Timestamp,
+) -> Result<()> {
     let key = key(user);
     for _ in 0..ATTEMPTS_MAX {
         let stored = store.get(&key);
         let earlier = stored.as_ref().and_then(|stored| before(stored, user));
-        if earlier.is_some_and(|earlier| earlier >= time) {
-            return Ok(());
-        }
+        let time = time(earlier);
         let (value, head) = encoded(stored.as_ref(), user, time)?;
         let op = match &stored {
             None => Op::Create {

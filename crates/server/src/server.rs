@@ -5,19 +5,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 pub use kennel_store::LOCK_FILE;
 use kennel_store::Options;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::advertised::Advertised;
 use crate::api::{Api, Exemptions, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::{Credentials, StaticTokens};
 use crate::backend::{self, Backend};
+use crate::background::Background;
 use crate::backup::{self, SecretFile};
 use crate::certificates::{Certificates, KubeconfigFile};
 use crate::health::Accepting;
-use crate::http::listen;
+use crate::http::listen::{self, Clients};
 use crate::kinds::service::Cidr;
 use crate::limits::Timeouts;
 use crate::pki::{self, Clock};
@@ -31,6 +35,8 @@ use crate::upkeep::{self, Upkeep};
 pub struct Config {
     pub data_dir: PathBuf,
     pub listen: SocketAddr,
+    /// Where pods and other machines reach this process.
+    pub advertised: Advertised,
     /// Further names and addresses for the serving certificate.
     pub tls_san: Vec<String>,
     /// The range that cluster IPs are allocated from.
@@ -63,6 +69,9 @@ pub enum ServerFailure {
     Writer,
     #[error("the listener has ended, so nobody can connect any more; the log has the reason")]
     Listener,
+    /// One of the tasks beside requests.
+    #[error("the task of the server that {0} has ended; the log has the reason")]
+    Task(&'static str),
 }
 
 /// A running server.
@@ -76,11 +85,17 @@ pub struct Server {
     pub certificates: Arc<Certificates>,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
-    upkeep: tokio::task::JoinHandle<()>,
+    background: Background,
 }
 
 impl Server {
-    pub async fn start(config: Config) -> Result<Self, StartError> {
+    /// Boxed, so that the server is compiled once, in this crate: the code of an `async fn` is generated anew in each crate
+    /// that polls it.
+    pub fn start(config: Config) -> BoxFuture<'static, Result<Self, StartError>> {
+        Self::start_all(config).boxed()
+    }
+
+    async fn start_all(config: Config) -> Result<Self, StartError> {
         let static_tokens = config.token_file.as_deref().map(StaticTokens::open);
         let static_tokens = static_tokens.transpose()?;
         let backup_secret = config.backups.as_ref().and_then(|all| all.secret.as_ref());
@@ -90,19 +105,14 @@ impl Server {
             options.seal = Some(Arc::new(Keyring::read(file)?));
         }
         let store = backend::open_store(options)?;
-        let listen_failed = |source| StartError::Listen {
-            address: config.listen,
-            source,
-        };
-        let listener = TcpListener::bind(config.listen)
-            .await
-            .map_err(listen_failed)?;
-        let address = listener.local_addr().map_err(listen_failed)?;
+        let (listener, address) = bind(config.listen).await?;
+        let (advertised, for_pods) = listen_for_pods(config.advertised, address).await;
         let kubeconfig = config.data_dir.join("admin.kubeconfig");
         let certificates = Arc::new(open_certificates(&config, address, &kubeconfig)?);
         let settings = Settings {
             certificates: Arc::clone(&certificates),
             address: SocketAddr::new(reachable(address.ip()), address.port()),
+            advertised,
             service_cidr: config.service_cidr.clone(),
             audit: Arc::new(Audit::open(&config.audit)?),
             event_ttl: config.event_ttl,
@@ -120,21 +130,26 @@ impl Server {
         let checked = Arc::clone(&accepting);
         api.add_health_checks(move |_| vec![checked.outcome(Instant::now())]);
         let stop = CancellationToken::new();
-        let serving = listen::serve(
-            listener,
-            certificates.tls.clone(),
-            Arc::clone(&api),
-            config.timeouts,
-            accepting,
-            stop.clone(),
-        );
-        let serving = tokio::spawn(serving);
+        let serve = |listener, accepting| {
+            let (tls, api) = (certificates.tls.clone(), Arc::clone(&api));
+            let serving =
+                listen::serve(listener, tls, api, config.timeouts, accepting, stop.clone());
+            tokio::spawn(serving)
+        };
+        if let Some(listener) = for_pods {
+            let unchecked = Arc::new(Accepting::new());
+            drop(serve((listener, Clients::OfThisMachine), unchecked));
+        }
+        let serving = serve((listener, Clients::All), accepting);
+        let mut background = Background::default();
         if let Some(schedule) = config.backups {
             let (status, stop) = (Arc::clone(&api.settings.backups), stop.clone());
-            tokio::spawn(backup::run(schedule, config.data_dir, status, stop));
+            let backups = backup::run(schedule, config.data_dir, status, stop);
+            background.spawn("makes backups", backups);
         }
+        let upkeep = upkeep::run(Arc::clone(&api), config.clock.interval());
+        background.spawn("renews certificates", upkeep);
         Ok(Self {
-            upkeep: tokio::spawn(upkeep::run(Arc::clone(&api), config.clock.interval())),
             api,
             backend,
             address,
@@ -142,12 +157,13 @@ impl Server {
             certificates,
             stop,
             serving,
+            background,
         })
     }
 
     /// Renews the certificates that expire soon, and warns of the others, as the server itself does regularly.
-    pub async fn renew_certificates(&self) {
-        Upkeep::default().pass(&self.api).await;
+    pub fn renew_certificates(&self) -> BoxFuture<'_, ()> {
+        async { Upkeep::default().pass(&self.api).await }.boxed()
     }
 
     pub fn url(&self) -> String {
@@ -157,19 +173,49 @@ impl Server {
     /// Waits until the server cannot go on, while it is not stopped.
     pub async fn failed(&mut self) -> ServerFailure {
         tokio::select! {
+            // First: the other tasks end with a store that is closed.
+            biased;
             () = self.backend.writer_ended() => ServerFailure::Writer,
             _ = &mut self.serving => ServerFailure::Listener,
+            work = self.background.ended() => ServerFailure::Task(work),
+            work = self.backend.task_ended() => ServerFailure::Task(work),
         }
     }
 
     /// Stops in order: closes the listener, ends watches, finishes writes, closes the store.
     pub async fn stop(self) {
-        self.upkeep.abort();
+        self.background.abort();
         self.stop.cancel();
         if let Err(error) = self.serving.await {
             tracing::warn!(%error, "the listener task failed");
         }
         self.backend.close().await;
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// Pods do not reach a loopback address. A server that listens on one also listens on the address that it advertises, for pods
+/// of this machine alone. Without that address, nothing is advertised.
+async fn listen_for_pods(
+    mut advertised: Advertised,
+    listening: SocketAddr,
+) -> (Advertised, Option<TcpListener>) {
+    let Some(ip) = advertised.address.filter(|_| listening.ip().is_loopback()) else {
+        return (advertised, None);
+    };
+    match TcpListener::bind((ip, listening.port())).await {
+        Ok(listener) => (advertised, Some(listener)),
+        Err(error) => {
+            tracing::warn!(%error, "cannot listen on {ip} for pods: the service kubernetes leads nowhere");
+            advertised.address = None;
+            (advertised, None)
+        }
     }
 }
 
@@ -198,6 +244,7 @@ fn subject_names(config: &Config, listening: IpAddr) -> (Vec<String>, Vec<IpAddr
     for san in &config.tls_san {
         match san.parse() {
             Ok(address) => addresses.push(address),
+            Err(_) if names.contains(san) => {}
             Err(_) => names.push(san.clone()),
         }
     }
@@ -243,6 +290,7 @@ mod tests {
         let config = Config {
             data_dir: dir.to_owned(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            advertised: Advertised::default(),
             tls_san: Vec::new(),
             service_cidr: "10.96.0.0/12".parse().unwrap(),
             token_file: None,
@@ -260,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_the_listener_or_the_writer_is_noticed() {
+    async fn the_end_of_the_listener_the_writer_or_a_task_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let mut server = start(dir.path()).await;
         assert!(server.api.is_live());
@@ -269,6 +317,13 @@ mod tests {
         assert!(early.is_err(), "{early:?}");
         server.serving.abort();
         assert_eq!(server.failed().await, ServerFailure::Listener);
+        drop(server);
+
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = start(dir.path()).await;
+        server.background.abort();
+        let failure = server.failed().await;
+        assert_eq!(failure, ServerFailure::Task("renews certificates"));
         drop(server);
 
         let dir = tempfile::tempdir().unwrap();

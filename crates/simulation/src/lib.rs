@@ -27,6 +27,8 @@ mod staggered_interval;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt};
 use kennel_client::feed::{self, Change};
 use kennel_types::{Node, Pod};
@@ -137,14 +139,15 @@ impl std::fmt::Debug for Clients {
     }
 }
 
-/// Simulates the nodes until `stop` is cancelled. The Node objects stay, as those of real nodes do.
-pub async fn run(
+/// Simulates the nodes until `stop` is cancelled. The Node objects stay, as those of real nodes do. Boxed, so that it is
+/// compiled once, in this crate.
+pub fn run(
     clients: Clients,
     simulation: Simulation,
     stop: CancellationToken,
-) -> Result<(), Error> {
+) -> BoxFuture<'static, Result<(), Error>> {
     let (registered, _unread) = watch::channel(0);
-    run_counting(clients, simulation, registered, stop).await
+    run_counting(clients, simulation, registered, stop).boxed()
 }
 
 /// Like [`run`]; sends how many nodes are registered.

@@ -15,9 +15,10 @@ use kennel_control::certificates::{self, Authority};
 use kennel_control::daemonset::CheckSettings;
 use kennel_control::nodes::lifecycle;
 use kennel_control::{
-    control_plane_role, daemonset, disruption, endpoints, garbage_collector, namespaces, nodes,
-    podgc, resource_quota, scheduler, token_cleaner,
+    control_plane_role, daemonset, disruption, endpoints, garbage_collector, namespaces, node_ipam,
+    nodes, podgc, resource_quota, scheduler, token_cleaner,
 };
+use kennel_core::cidr::Cidr;
 use kennel_server::api::Api;
 use kennel_server::server::Server;
 use kennel_simulation::Simulation;
@@ -28,11 +29,26 @@ use crate::request_counts::RequestCounts;
 use crate::supervisor::Supervisor;
 
 /// What can be set of the controllers.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Settings {
+    /// The range of all pods.
+    pub cluster_cidr: Cidr,
     pub lifecycle: lifecycle::Settings,
-    /// Whom the checks of rollout policies may ask.
+    /// The servers that checks of rollout policies may query.
     pub checks: CheckSettings,
+}
+
+/// The default of [`Settings::cluster_cidr`]: 32,768 nodes.
+pub const CLUSTER_CIDR: &str = "10.128.0.0/9";
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cluster_cidr: CLUSTER_CIDR.parse().expect("the default is a range"),
+            lifecycle: lifecycle::Settings::default(),
+            checks: CheckSettings::default(),
+        }
+    }
 }
 
 /// Starts the selected controllers, and adds the metrics and health checks of all components to the server's.
@@ -45,6 +61,7 @@ pub fn start(
     let metrics = placement(supervisor, selection, settings.checks, &server.api);
     services(supervisor, selection, &server.api);
     node_health(supervisor, selection, settings.lifecycle, &server.api);
+    pod_ranges(supervisor, selection, settings.cluster_cidr, &server.api);
     cleanup(supervisor, selection, &server.api);
     policies(supervisor, selection, &server.api);
     certificates(supervisor, selection, server)?;
@@ -132,6 +149,16 @@ fn node_health(
         let client = client();
         supervisor.start_controller("taint eviction controller", move |informers, stop| {
             nodes::eviction::run(client.clone(), informers, stop)
+        });
+    }
+}
+
+/// The node IPAM controller, with the account of upstream's.
+fn pod_ranges(supervisor: &mut Supervisor, selection: &Selection, cluster: Cidr, api: &Arc<Api>) {
+    if selection.runs(selection::NODE_IPAM) {
+        let client = clients::controller(api, "node-controller");
+        supervisor.start_controller("node IPAM controller", move |informers, stop| {
+            node_ipam::run(client.clone(), informers, cluster, stop)
         });
     }
 }

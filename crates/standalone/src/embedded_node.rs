@@ -92,11 +92,18 @@ impl EmbeddedNode {
         let place = Place {
             api: Some(api_address(server.address, config.api_host.unwrap_or(ip))),
             listen: listener.local_addr()?,
+            joined: true,
+            address_peer: None,
             cluster_domain: config.cluster_domain,
             data: config.data,
+            service_proxy: proxy_lock.is_some(),
             runtime: runtime.choice,
         };
         let settings = node::settings(&config.node, name, addresses, place)?;
+        if settings.pod_network.is_some_and(|network| network.required) {
+            // Fails here, and not each time that the supervisor starts the node.
+            drop(kennel_network::lock::Lock::take()?);
+        }
         let certificates = &server.certificates;
         let signer = LocalSigner(certificates.authority.clone());
         signer

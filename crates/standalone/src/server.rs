@@ -1,6 +1,7 @@
 //! Starts the API server and tells the user how to reach it.
 
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use kennel_agent::{descriptors, notify};
@@ -15,6 +16,16 @@ pub async fn start(mut config: Config) -> Result<Server, StartError> {
         config.tls_san.push(machine::address(None).to_string());
     }
     Server::start(config).await
+}
+
+/// The address at which pods and other machines reach a server that listens here: this one, or that of the default route if it
+/// is a loopback address or all addresses. On a machine without a network it is a loopback address after all.
+pub fn own_address(listen: IpAddr) -> IpAddr {
+    if listen.is_loopback() || listen.is_unspecified() {
+        machine::address(None)
+    } else {
+        listen
+    }
 }
 
 /// Notifies the service manager and its watchdog, and prints three lines on how to reach the server. A closed stdout

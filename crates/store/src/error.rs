@@ -119,6 +119,11 @@ pub enum OpenError {
         key: String,
         reason: SealError,
     },
+    #[error(
+        "{} cannot have a write-ahead log (its journal mode stays {mode}): use a data directory on a local file system",
+        path.display()
+    )]
+    NoWriteAheadLog { path: PathBuf, mode: String },
     #[error("cannot open {}", path.display())]
     File {
         path: PathBuf,

@@ -14,6 +14,4 @@ pub struct Stats {
     pub syncs: u64,
     /// The size of all current values together, in bytes. Not a counter.
     pub bytes: u64,
-    /// Values that were set aside because they could not be read. Not a counter.
-    pub damaged: u64,
 }

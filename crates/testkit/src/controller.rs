@@ -115,7 +115,7 @@ impl Controller {
     }
 
     fn end(&mut self) {
-        // It may have ended already, which is what is asked for.
+        // It may have exited already.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// The kubectls that `scripts/kubectls.sh` provides: the oldest served, a recent one, and the newest to be had.
@@ -84,7 +85,7 @@ impl Kubectl {
         }
     }
 
-    /// A command that will run it, for arguments and streams of one's own.
+    /// The command, without arguments and with inherited streams.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.binary);
         command
@@ -122,6 +123,16 @@ impl Kubectl {
             code: output.status.code().unwrap_or(-1),
         }
     }
+
+    /// What `kubectl get` prints of objects, as JSON, or else its standard error.
+    pub fn get(&self, what: &[&str]) -> Result<Value, String> {
+        let answer = self.run(&[&["get", "-o", "json"], what].concat());
+        if answer.code == 0 {
+            let objects = serde_json::from_str(&answer.stdout);
+            return Ok(objects.expect("kubectl prints JSON"));
+        }
+        Err(answer.stderr)
+    }
 }
 
 #[cfg(test)]
@@ -137,7 +148,7 @@ mod tests {
         ] {
             let kubectl = Kubectl::new(version, Path::new("/nonexistent"));
             let answer = kubectl.run(&["version", "--client", "-o", "json"]).ok();
-            let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+            let answer: Value = serde_json::from_str(&answer).unwrap();
             let minor = answer["clientVersion"]["minor"]
                 .as_str()
                 .unwrap()

@@ -7,7 +7,7 @@
 //!  Kubectl (a real kubectl of a given version)     session (a file that reads like a terminal)
 //! ```
 //!
-//! Nothing here knows a rule of Kubernetes: it starts things, asks them, and compares what they say.
+//! It contains no rules of Kubernetes: it starts processes, sends requests, and compares output.
 //! A fixture that cannot do its work panics with what it saw, so that a test reads as a story.
 
 mod agent;

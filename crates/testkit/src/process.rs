@@ -277,7 +277,7 @@ impl Kennel {
 
     /// Ends it at once, as a crash would, and waits for its end. The data directory stays.
     pub fn kill(&mut self) {
-        // It may have ended already, which is what is asked for.
+        // It may have exited already.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
@@ -302,7 +302,7 @@ fn read_lines(stdout: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = mpsc::sync_channel(LINES_MAX);
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            // Nobody listens any more once the address is known; the pipe is drained all the same.
+            // After the address is known the receiver is gone; drain the pipe, so that the process does not block.
             let _unheard = sender.send(line);
         }
     });

@@ -15,7 +15,7 @@ use serde_json::Value;
 /// Longer than a server under test waits for anything: a test fails rather than hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How to reach a server: where it is, and what its data directory says about trust.
+/// How to reach a server: its address, and the certificates in its data directory.
 #[derive(Clone, Debug)]
 pub struct Access {
     address: SocketAddr,
@@ -30,7 +30,7 @@ impl Access {
         Self::showing(address, data_dir, &read("admin.crt"), &read("admin.key"))
     }
 
-    /// The access of somebody who trusts the server and shows this certificate, whoever issued it.
+    /// Access with this client certificate, which any authority may have signed.
     pub fn showing(address: SocketAddr, data_dir: &Path, cert_pem: &str, key_pem: &str) -> Self {
         let chain = CertificateDer::pem_slice_iter(cert_pem.as_bytes());
         let chain = chain.collect::<Result<Vec<_>, _>>();
@@ -45,7 +45,7 @@ impl Access {
         }
     }
 
-    /// The access of somebody who trusts the server but shows no credentials.
+    /// Access without credentials.
     pub fn stranger(address: SocketAddr, data_dir: &Path) -> Self {
         let config = trusting(&data_dir.join("pki")).with_no_client_auth();
         Self {
@@ -54,7 +54,7 @@ impl Access {
         }
     }
 
-    /// The same access, for HTTP/2 connections. What is said on them is up to the test.
+    /// The same access, for HTTP/2 connections. The test writes the frames.
     #[must_use]
     pub fn http2(&self) -> Self {
         let mut config = (*self.config).clone();

@@ -25,6 +25,9 @@ pub struct NodeSpec {
     pub taints: Vec<Taint>,
     /// Cordoned.
     pub unschedulable: bool,
+    /// The ranges of its pods, at most one of each family.
+    #[serde(rename = "podCIDRs", deserialize_with = "null_as_default")]
+    pub pod_cidrs: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

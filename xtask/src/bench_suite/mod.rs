@@ -9,6 +9,7 @@ mod authorization;
 mod client;
 mod cluster;
 mod counters;
+mod events;
 mod load;
 mod machine_facts;
 mod openapi;
@@ -19,6 +20,7 @@ mod report;
 mod rollouts;
 pub(super) mod server;
 mod services;
+mod slices;
 mod watches;
 
 use std::sync::Arc;
@@ -63,12 +65,13 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 15] = [
+    const PHASES: [&str; 17] = [
         "planner",
         "idle",
         "creates",
         "watches",
         "latency",
+        "slices",
         "rights",
         "apply",
         "openapi",
@@ -77,6 +80,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "cluster",
         "rollouts",
         "heartbeats",
+        "events",
         "agent",
         "services",
     ];
@@ -112,6 +116,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     if wanted("heartbeats") {
         cluster::heartbeats(&mut report)?;
     }
+    if wanted("events") {
+        runtime.block_on(events::measure(&mut report))?;
+    }
     if wanted("agent") {
         runtime.block_on(agent::measure(&mut report))?;
     }
@@ -134,6 +141,9 @@ async fn server_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> R
     }
     if wanted("latency") {
         latency(report).await?;
+    }
+    if wanted("slices") {
+        slices::measure(report).await?;
     }
     if wanted("rights") {
         authorization::measure(report).await?;

@@ -49,6 +49,18 @@ impl Watches {
         Ok(Self { tasks, lines })
     }
 
+    /// Opens one watch per path.
+    pub(super) async fn of(target: &Target, paths: &[String]) -> Result<Self> {
+        let lines = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        let mut connection = target.http2().await?;
+        for path in paths {
+            let body = connection.stream(path).await?;
+            tasks.spawn(count(body, Arc::clone(&lines)));
+        }
+        Ok(Self { tasks, lines })
+    }
+
     /// Events read by all watches.
     pub(super) fn lines(&self) -> usize {
         self.lines.load(Ordering::Relaxed)

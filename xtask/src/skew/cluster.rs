@@ -78,6 +78,22 @@ impl Cluster {
         stop(self.server.take())
     }
 
+    /// Starts a server that must not start on this data, and checks what it says.
+    pub(super) fn refuses_data(&mut self, program: &Path) -> Result<()> {
+        let seconds = TIMEOUT.as_secs().to_string();
+        let output = Command::new("timeout")
+            .arg(seconds)
+            .arg(program)
+            .args(["up", "--nodes=0", "--listen", &self.address, "--data-dir"])
+            .arg(self.file("server"))
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(1), "{}: {said}", output.status);
+        let words = ["has schema version ", "this program knows versions up to "];
+        ensure!(words.iter().all(|words| said.contains(words)), "{said}");
+        Ok(())
+    }
+
     /// Joins as users do: with what `token create` of the server's version prints. Returns when the node is ready.
     pub(super) fn join(&mut self, server: &Path, agent: &Path) -> Result<()> {
         let output = Command::new(server)

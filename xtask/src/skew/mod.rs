@@ -1,6 +1,6 @@
 //! `xtask skew`: runs an earlier version beside this one, with real processes, and says what holds: an old agent on a new
-//! server, a new agent on an old server, and the upgrade of a cluster while its pods run. A test runs it with the last release;
-//! needs root and a kubectl.
+//! server, a new agent on an old server, and the upgrade of a cluster while its pods run, after which the old server refuses the
+//! data. A test runs it with the last release; needs root and a kubectl.
 
 mod cluster;
 
@@ -134,6 +134,13 @@ fn upgrade(table: &mut Table, programs: &Programs) {
         })?;
         steps.step("logs and exec of the old pod", || {
             cluster.logs_and_exec("three")
+        })?;
+        steps.step("old server refuses the data, same pods", || {
+            cluster.keeping_pods(|cluster| {
+                cluster.stop_server()?;
+                cluster.refuses_data(old)?;
+                cluster.start_server(new)
+            })
         })?;
         steps.step("DaemonSet rolls over", || cluster.roll_out("four"))?;
         steps.step("deleted DaemonSet, no pods", || cluster.delete())

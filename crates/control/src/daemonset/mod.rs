@@ -59,7 +59,7 @@ pub struct Settings {
     /// Open while this process is the leader.
     pub fence: Fence,
     pub metrics: Arc<Metrics>,
-    /// Whom the checks of rollout policies may ask.
+    /// The servers that checks of rollout policies may query.
     pub checks: CheckSettings,
     /// Another controller creates pods and revisions: only stage the rollouts of the strategy `OnDelete`.
     pub assist: bool,

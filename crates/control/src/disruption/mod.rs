@@ -3,15 +3,11 @@
 //! It watches budgets, and pods and DaemonSets from the moment that there is one: a cluster without budgets pays for one
 //! watch of nothing.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kennel_client::backoff::{Failures, Policy};
 use kennel_client::clock::Clock;
 use kennel_client::fence::Fence;
-use kennel_client::write::{Call, Writer};
+use kennel_client::write::Writer;
 use kennel_client::{Error, api, feed};
 use kennel_core::disruption::{PodFacts, Status, Tracker};
 use kennel_types::{Identity, Monotonic};
@@ -21,11 +17,9 @@ use kube::runtime::watcher::Config;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::frame::status_writes::{Next, StatusWrite, StatusWrites};
 use crate::frame::{self, Context, Controller, Update, Watches};
 use crate::informers::Pod;
-
-/// Before a status whose write failed is tried again.
-const RETRY: Policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(10));
 
 enum Event {
     Budget(Update<(Identity, Value)>),
@@ -34,20 +28,12 @@ enum Event {
     DaemonSet(Update<(Identity, i64)>),
 }
 
-enum Outcome {
-    /// The budget's uid, and whether its status was written.
-    Written(Arc<str>, bool),
-    RetryDue(Arc<str>),
-}
-
 struct Budgets {
     client: Client,
-    writer: Writer,
+    writes: StatusWrites,
     tracker: Tracker,
     /// Whether pods are watched.
     is_watching: bool,
-    /// By uid.
-    failures: Failures<Arc<str>>,
 }
 
 /// Runs until `stop` is cancelled.
@@ -71,11 +57,13 @@ pub fn run(
         },
     );
     let controller = Budgets {
-        writer: Writer::new(client.clone(), Fence::open()),
+        writes: StatusWrites::new(
+            "disruption budget",
+            Writer::new(client.clone(), Fence::open()),
+        ),
         client,
         tracker: Tracker::default(),
         is_watching: false,
-        failures: Failures::new(RETRY),
     };
     frame::run(controller, watches, stop)
 }
@@ -116,34 +104,16 @@ impl Budgets {
         );
     }
 
-    fn write(&self, status: Status, cx: &mut Context<Self>) {
-        let writer = self.writer.clone();
-        cx.spawn(async move {
-            let Identity {
-                namespace,
-                name,
-                uid,
-            } = status.id;
-            let path = api::group_path("policy/v1", &namespace, "poddisruptionbudgets");
-            let call = Call::replace(format!("{path}/{name}/status"), &status.object);
-            match writer.send(&call).await {
-                // Its deletion or newer version arrives as an event.
-                Ok(_) => Outcome::Written(uid, true),
-                Err(failure) if failure.is(404) || failure.is(409) => Outcome::Written(uid, true),
-                Err(failure) => {
-                    tracing::warn!(
-                        "writing the status of disruption budget {namespace}/{name} failed: {failure}"
-                    );
-                    Outcome::Written(uid, false)
-                }
-            }
-        });
+    fn write(&self, Status { id, object }: Status, cx: &mut Context<Self>) {
+        let path = api::group_path("policy/v1", &id.namespace, "poddisruptionbudgets");
+        let path = format!("{path}/{}/status", id.name);
+        self.writes.start(id, path, &object, cx);
     }
 }
 
 impl Controller for Budgets {
     type Event = Event;
-    type Outcome = Outcome;
+    type Outcome = StatusWrite;
 
     fn name(&self) -> &'static str {
         "disruption controller"
@@ -154,7 +124,7 @@ impl Controller for Budgets {
             Event::Budget(Update::Applied((id, object))) => self.tracker.budget(id, object),
             Event::Budget(Update::Gone(id)) => {
                 self.tracker.budget_gone(&id.uid);
-                self.failures.reset(&id.uid);
+                self.writes.forget(&id.uid);
             }
             Event::Pod(Update::Applied((id, facts))) => self.tracker.pod(&id, facts),
             Event::Pod(Update::Gone(id)) => self.tracker.pod_gone(&id),
@@ -175,17 +145,11 @@ impl Controller for Budgets {
         }
     }
 
-    fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
-        match outcome {
-            Outcome::Written(uid, true) => {
-                self.failures.reset(&uid);
-                self.tracker.written(&uid);
-            }
-            Outcome::Written(uid, false) => {
-                let delay = self.failures.next_delay(uid.clone());
-                cx.after(delay, Outcome::RetryDue(uid));
-            }
-            Outcome::RetryDue(uid) => self.tracker.failed(&uid),
+    fn completed(&mut self, outcome: StatusWrite, cx: &mut Context<Self>) {
+        match self.writes.completed(outcome, cx) {
+            Some(Next::Rest(uid)) => self.tracker.written(&uid),
+            Some(Next::Repeat(uid)) => self.tracker.failed(&uid),
+            None => {}
         }
     }
 

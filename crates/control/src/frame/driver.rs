@@ -1,5 +1,7 @@
 //! The loop that drives a controller.
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use kennel_client::Error;
 use kennel_client::clock::Clock;
 use kennel_client::pulse;
@@ -17,8 +19,17 @@ enum Wakeup<E, O> {
     Deadline,
 }
 
-/// Runs a controller until `stop` is cancelled.
-pub async fn run<C: Controller>(
+/// Runs a controller until `stop` is cancelled. Boxed, so that the controller is compiled once, in its own crate: the
+/// code of an `async fn` is generated anew in each crate that polls it.
+pub fn run<C: Controller>(
+    controller: C,
+    watches: Watches<C::Event>,
+    stop: CancellationToken,
+) -> BoxFuture<'static, Result<(), Error>> {
+    run_unboxed(controller, watches, stop).boxed()
+}
+
+async fn run_unboxed<C: Controller>(
     mut controller: C,
     watches: Watches<C::Event>,
     stop: CancellationToken,
@@ -36,13 +47,13 @@ pub async fn run<C: Controller>(
 
 /// As [`run`], with a future beside it that ends when `stop` is cancelled or the controller is gone: the one that
 /// writes the controller's events.
-pub async fn run_with<C: Controller>(
+pub fn run_with<C: Controller>(
     controller: C,
     watches: Watches<C::Event>,
-    beside: impl Future<Output = ()>,
+    beside: impl Future<Output = ()> + Send + 'static,
     stop: CancellationToken,
-) -> Result<(), Error> {
-    tokio::join!(run(controller, watches, stop), beside).0
+) -> BoxFuture<'static, Result<(), Error>> {
+    async move { tokio::join!(run_unboxed(controller, watches, stop), beside).0 }.boxed()
 }
 
 async fn drive<C: Controller>(

@@ -23,7 +23,7 @@
 //!   hands the result to [`Controller::completed`]. A job that panics takes its controller along; the supervisor starts
 //!   it again, and it begins with a new sync.
 //! - **Retries.** [`Context::after`] delivers an outcome later. Delays come from
-//!   [`kennel_client::backoff`]: `Failures` counts those of each object, and adds jitter.
+//!   [`kennel_client::backoff`]: `Failures` counts those of each object, and adds jitter. [`status_writes`] repeats writes of statuses.
 //! - **Deadlines.** [`Controller::next_deadline`] says when to reconcile though nothing happened. The frame also completes an
 //!   iteration every [`HEARTBEAT`], to notice that the wall clock was set forward.
 //! - **Leader fence.** Jobs write with a [`Writer`](kennel_client::write::Writer), which sends nothing while its
@@ -129,6 +129,7 @@ mod context;
 mod driver;
 pub mod expiry;
 pub mod objects;
+pub mod status_writes;
 mod watches;
 
 use std::time::Duration;

@@ -4,14 +4,13 @@
 //! It watches quotas, and the objects of a kind from the moment that a quota names it: a cluster without quotas pays for
 //! one watch of nothing.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ResourceQuota;
-use kennel_client::backoff::{Backoff, Failures, Policy};
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock::Clock;
 use kennel_client::fence::Fence;
-use kennel_client::write::{Call, Writer};
+use kennel_client::write::Writer;
 use kennel_client::{Error, api, feed};
 use kennel_core::quota::{Kind, Measured, Status, Tracker};
 use kennel_types::{Identity, Monotonic};
@@ -22,10 +21,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{self, Stored};
+use crate::frame::status_writes::{Next, StatusWrite, StatusWrites};
 use crate::frame::{self, Context, Controller, Update, Watches};
 
-/// Before a status whose write failed is tried again.
-const RETRY: Policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(10));
 /// Before discovery is asked again after a failure.
 const DISCOVERY_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
 
@@ -38,20 +36,22 @@ enum Event {
 enum Outcome {
     Discovered(kube::Result<Vec<Stored>>),
     DiscoveryDue,
-    /// The quota's uid, and whether its status was written.
-    Written(Arc<str>, bool),
-    RetryDue(Arc<str>),
+    Status(StatusWrite),
+}
+
+impl From<StatusWrite> for Outcome {
+    fn from(outcome: StatusWrite) -> Self {
+        Self::Status(outcome)
+    }
 }
 
 struct Quotas {
     client: Client,
-    writer: Writer,
+    writes: StatusWrites,
     tracker: Tracker,
     discovered: bool,
     /// The kinds of the API that no quota has named yet.
     unwatched: Vec<Stored>,
-    /// By uid.
-    failures: Failures<Arc<str>>,
     discovery_retry: Backoff,
 }
 
@@ -70,12 +70,11 @@ pub fn run(
         |update| Event::Quota(update.map(|quota| (Identity::of(&quota.metadata), tree(&quota)))),
     );
     let controller = Quotas {
-        writer: Writer::new(client.clone(), Fence::open()),
+        writes: StatusWrites::new("quota", Writer::new(client.clone(), Fence::open())),
         client,
         tracker: Tracker::default(),
         discovered: false,
         unwatched: Vec::new(),
-        failures: Failures::new(RETRY),
         discovery_retry: Backoff::new(DISCOVERY_RETRY),
     };
     frame::run(controller, watches, stop)
@@ -130,30 +129,10 @@ impl Quotas {
         }
     }
 
-    fn write(&self, status: Status, cx: &mut Context<Self>) {
-        let writer = self.writer.clone();
-        cx.spawn(async move {
-            let Identity {
-                namespace,
-                name,
-                uid,
-            } = status.id;
-            let path = format!(
-                "{}/{name}/status",
-                api::core_path(&namespace, "resourcequotas")
-            );
-            match writer.send(&Call::replace(path, &status.object)).await {
-                // Its deletion or newer version arrives as an event.
-                Ok(_) => Outcome::Written(uid, true),
-                Err(failure) if failure.is(404) || failure.is(409) => Outcome::Written(uid, true),
-                Err(failure) => {
-                    tracing::warn!(
-                        "writing the status of quota {namespace}/{name} failed: {failure}"
-                    );
-                    Outcome::Written(uid, false)
-                }
-            }
-        });
+    fn write(&self, Status { id, object }: Status, cx: &mut Context<Self>) {
+        let path = api::core_path(&id.namespace, "resourcequotas");
+        let path = format!("{path}/{}/status", id.name);
+        self.writes.start(id, path, &object, cx);
     }
 }
 
@@ -178,7 +157,7 @@ impl Controller for Quotas {
             Event::Quota(Update::Applied((id, object))) => self.tracker.quota(id, object),
             Event::Quota(Update::Gone(id)) => {
                 self.tracker.quota_gone(&id.uid);
-                self.failures.reset(&id.uid);
+                self.writes.forget(&id.uid);
             }
             Event::Object(kind, Update::Applied((id, measured))) => {
                 self.tracker.object(kind, &id, measured);
@@ -209,15 +188,11 @@ impl Controller for Quotas {
                 cx.after(self.discovery_retry.next_delay(), Outcome::DiscoveryDue);
             }
             Outcome::DiscoveryDue => self.discover(cx),
-            Outcome::Written(uid, true) => {
-                self.failures.reset(&uid);
-                self.tracker.written(&uid);
-            }
-            Outcome::Written(uid, false) => {
-                let delay = self.failures.next_delay(uid.clone());
-                cx.after(delay, Outcome::RetryDue(uid));
-            }
-            Outcome::RetryDue(uid) => self.tracker.failed(&uid),
+            Outcome::Status(outcome) => match self.writes.completed(outcome, cx) {
+                Some(Next::Rest(uid)) => self.tracker.written(&uid),
+                Some(Next::Repeat(uid)) => self.tracker.failed(&uid),
+                None => {}
+            },
         }
     }
 

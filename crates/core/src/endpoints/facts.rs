@@ -85,6 +85,24 @@ pub struct ServicePort {
     pub target: Target,
 }
 
+/// Which endpoints clients prefer: `trafficDistribution` of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    SameZone,
+    /// Those on the client's node, then those in its zone.
+    SameNode,
+}
+
+impl Distribution {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "PreferSameZone" | "PreferClose" => Some(Self::SameZone),
+            "PreferSameNode" => Some(Self::SameNode),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFacts {
     pub namespace: Arc<str>,
@@ -96,6 +114,7 @@ pub struct ServiceFacts {
     pub selector: Labels,
     pub headless: bool,
     pub publish_not_ready: bool,
+    pub distribution: Option<Distribution>,
     pub families: Vec<Family>,
     pub ports: Vec<ServicePort>,
 }
@@ -118,6 +137,7 @@ impl ServiceFacts {
             },
             headless: spec["clusterIP"] == "None",
             publish_not_ready: spec["publishNotReadyAddresses"] == true,
+            distribution: Distribution::named(text(&spec["trafficDistribution"])),
             families: families(spec),
             ports: items(&spec["ports"]).map(port).collect(),
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::facts::{Labels, ServiceFacts};
+use super::facts::{Distribution, Labels, ServiceFacts};
 use super::member::{Endpoint, EndpointPort, Ports};
 use super::slices::Slice;
 
@@ -96,6 +96,21 @@ pub(super) fn endpoint(namespace: &str, endpoint: &Endpoint) -> Value {
     set_names(&mut object, endpoint);
     if let Some(zone) = &endpoint.zone {
         object["zone"] = json!(&**zone);
+    }
+    if let Some(hints) = endpoint.hints {
+        object["hints"] = show_hints(hints, endpoint);
+    }
+    object
+}
+
+/// One zone and one node at most: those of the endpoint itself.
+fn show_hints(hints: Distribution, endpoint: &Endpoint) -> Value {
+    let mut object = json!({});
+    if let Some(zone) = &endpoint.zone {
+        object["forZones"] = json!([{"name": &**zone}]);
+    }
+    if let (Distribution::SameNode, Some(node)) = (hints, &endpoint.node) {
+        object["forNodes"] = json!([{"name": &**node}]);
     }
     object
 }

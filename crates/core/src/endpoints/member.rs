@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kennel_types::Timestamp;
 
-use super::facts::{Family, PodFacts, ServiceFacts, ServicePort, Target, Uid};
+use super::facts::{Distribution, Family, PodFacts, ServiceFacts, ServicePort, Target, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EndpointPort {
@@ -28,6 +28,8 @@ pub(super) struct Endpoint {
     pub(super) hostname: Option<Arc<str>>,
     pub(super) node: Option<Arc<str>>,
     pub(super) zone: Option<Arc<str>>,
+    /// Its hints name its zone, or its node and its zone as far as it has them.
+    pub(super) hints: Option<Distribution>,
     /// The pod's name.
     pub(super) pod: Arc<str>,
     pub(super) uid: Uid,
@@ -80,9 +82,12 @@ fn endpoint(
     zone: Option<Arc<str>>,
 ) -> Endpoint {
     let below = pod.subdomain.as_deref() == Some(&*service.name);
+    let ready = service.publish_not_ready || pod.ready && !pod.terminating;
+    let wanted = service.distribution.filter(|_| ready);
     Endpoint {
         address,
-        ready: service.publish_not_ready || pod.ready && !pod.terminating,
+        ready,
+        hints: wanted.and_then(|wanted| hints(wanted, pod, zone.as_ref())),
         serving: pod.ready,
         terminating: pod.terminating,
         hostname: pod
@@ -93,6 +98,14 @@ fn endpoint(
         zone,
         pod: pod.name.clone(),
         uid: pod.uid.clone(),
+    }
+}
+
+/// The hints of an endpoint with this node and zone.
+fn hints(wanted: Distribution, pod: &PodFacts, zone: Option<&Arc<str>>) -> Option<Distribution> {
+    match wanted {
+        Distribution::SameNode if pod.node.is_some() => Some(Distribution::SameNode),
+        _ => zone.map(|_| Distribution::SameZone),
     }
 }
 

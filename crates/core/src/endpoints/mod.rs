@@ -25,7 +25,7 @@ mod subsets;
 mod tracker;
 mod write;
 
-pub use facts::{Family, Labels, NamedPort, PodFacts, ServiceFacts, Uid};
+pub use facts::{Distribution, Family, Labels, NamedPort, PodFacts, ServiceFacts, Uid};
 pub use parse::StoredObject;
 pub use tracker::Tracker;
 pub use write::{Form, Operation, Outcome, Write};
@@ -38,8 +38,12 @@ pub const SLICE_MAX: usize = 100;
 pub const ENDPOINTS_MAX: usize = 1000;
 /// The delay of the first write after a change, so that changes that happen together are one write.
 pub const BATCH_PERIOD: Duration = Duration::from_millis(100);
-/// The minimum interval between the syncs of one service that keeps changing.
+/// The minimum interval between the syncs of one service that keeps changing, for each [`ENDPOINTS_PER_INTERVAL`] endpoints: each
+/// sync may change all slices of the service, and every node reads them.
 pub const MIN_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+pub const ENDPOINTS_PER_INTERVAL: usize = 1000;
+/// For services of any size, so that clients learn soon that an endpoint is gone.
+pub const MAX_SYNC_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Which of the two kinds of objects to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

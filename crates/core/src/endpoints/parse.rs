@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kennel_types::Identity;
 use serde_json::{Value, json};
 
-use super::facts::{Family, Labels, Uid, items, text};
+use super::facts::{Distribution, Family, Labels, Uid, items, text};
 use super::manifest;
 use super::member::{Endpoint, EndpointPort, Ports};
 use super::slices::Group;
@@ -101,9 +101,20 @@ fn endpoint(object: &Value) -> Option<Endpoint> {
         hostname: optional("hostname"),
         node: optional("nodeName"),
         zone: optional("zone"),
+        hints: hints(&object["hints"]),
         pod: pod["name"].as_str()?.into(),
         uid: pod["uid"].as_str()?.into(),
     })
+}
+
+/// Hints of another form are not exactly what we would write, so they are replaced.
+fn hints(object: &Value) -> Option<Distribution> {
+    if object["forNodes"].is_array() {
+        return Some(Distribution::SameNode);
+    }
+    object["forZones"]
+        .is_array()
+        .then_some(Distribution::SameZone)
 }
 
 fn port(object: &Value) -> Option<EndpointPort> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kennel_types::Timestamp;
 
@@ -13,7 +14,9 @@ use super::pod_index::PodIndex;
 use super::slices::{Group, Slice, Slices};
 use super::subsets::subsets;
 use super::write::{Deferred, Operation, Outcome};
-use super::{Forms, Limits, manifest};
+use super::{
+    ENDPOINTS_PER_INTERVAL, Forms, Limits, MAX_SYNC_INTERVAL, MIN_SYNC_INTERVAL, manifest,
+};
 
 /// Completes a prefix to a unique name.
 pub(super) type GenerateName<'a> = &'a mut dyn FnMut(&str) -> String;
@@ -57,6 +60,13 @@ impl Service {
         self.known = false;
         self.members.clear();
         self.pending.clear();
+    }
+
+    /// The minimum interval between its syncs.
+    pub(super) fn sync_interval(&self) -> Duration {
+        let units = self.members.len().div_ceil(ENDPOINTS_PER_INTERVAL).max(1);
+        let interval = MIN_SYNC_INTERVAL.saturating_mul(u32::try_from(units).unwrap_or(u32::MAX));
+        interval.min(MAX_SYNC_INTERVAL)
     }
 
     /// Nothing of it is left to keep.

@@ -14,7 +14,7 @@ use super::pod_index::PodIndex;
 use super::selector_index::SelectorIndex;
 use super::service::{GenerateName, Named, Service};
 use super::write::{Form, Outcome, Write};
-use super::{BATCH_PERIOD, Forms, Limits, MIN_SYNC_INTERVAL};
+use super::{BATCH_PERIOD, Forms, Limits};
 
 /// The delay after failed writes.
 const RETRY: Policy = Policy::exact(Duration::from_secs(1), Duration::from_mins(1));
@@ -229,8 +229,8 @@ impl Tracker {
 
     /// Schedules a sync soon after a change, but not too often.
     fn schedule_sync(&mut self, now: Monotonic, key: &Key) {
-        let (_, timing) = self.services.get_mut(key).expect("the service is known");
-        let paced = timing.last.map(|last| last + MIN_SYNC_INTERVAL);
+        let (service, timing) = self.services.get_mut(key).expect("the service is known");
+        let paced = timing.last.map(|last| last + service.sync_interval());
         let due = paced.unwrap_or(Monotonic::START).max(now + BATCH_PERIOD);
         match timing.due {
             Some(before) if before <= due => return,

@@ -48,6 +48,7 @@ pub enum Cause {
     Adopting,
     NodeGone,
     NodeNotReady,
+    NetworkUnavailable,
     Gated,
     NotScheduled,
     Unschedulable,

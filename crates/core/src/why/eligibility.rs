@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::answer::{Cause, Check, Verdict};
 use super::finding::Finding;
 use super::remedy::remedies;
-use super::{Case, node_not_ready};
+use super::{Case, network, node_not_ready};
 use crate::affinity::{NodeSelector, Part};
 use crate::daemonset::NodeView;
 use crate::daemonset::fit::{Fit, NOT_READY_TAINTS, Rule, Rules};
@@ -33,13 +33,19 @@ pub(super) fn find(case: &Case<'_>, fit: Fit) -> Finding {
         .filter_map(|(rule, holds)| (!holds).then_some(rule))
         .collect();
     let is_not_ready = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if NOT_READY_TAINTS.contains(&t.key.as_str()) && t.effect == NO_SCHEDULE);
+    let lacks_network = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if t.key == network::TAINT);
+    let passes = |rule: &Rule<'_>| is_not_ready(rule) || lacks_network(rule);
     let has_pods = !case.place.pods.is_empty();
-    // The first rule that still fails once the node is ready.
-    let first = failed.iter().find(|rule| !is_not_ready(rule));
+    // The first rule that still fails once the node is ready and has a network.
+    let first = failed.iter().find(|rule| !passes(rule));
     let Some(first) = first else {
-        return node_not_ready::find(case);
+        return if failed.iter().any(is_not_ready) {
+            node_not_ready::find(case)
+        } else {
+            network::find(case)
+        };
     };
-    let others = failed.iter().filter(|rule| !is_not_ready(rule)).count() - 1;
+    let others = failed.iter().filter(|rule| !passes(rule)).count() - 1;
     let mut message = failure_text(first, view);
     match others {
         0 => {}

@@ -5,7 +5,7 @@
 //!                                                           │
 //!     eligibility, remedy (node not eligible) · missing_pod · pod, container, probe (pod not available)
 //!     unscheduled · rollout (old or new template) · staged (stages and verdicts of a rollout policy)
-//!     node_not_ready · waiting (nodes that wait for required DaemonSets)
+//!     node_not_ready · network (nodes without a pod network) · waiting (nodes that wait for required DaemonSets)
 //!     typo (labels and taints that no node has) · since (when the trouble began) · log (of a crash)
 //! ```
 //!
@@ -19,6 +19,7 @@ mod finding;
 mod label_index;
 mod log;
 mod missing_pod;
+mod network;
 mod node_not_ready;
 mod pod;
 mod probe;
@@ -201,6 +202,8 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
     if case.node().is_some_and(|node| node.view.unschedulable) {
         remarks.push("the node is cordoned, which daemon pods tolerate".to_owned());
     }
+    let known = case.place.fit.is_none_or(|fit| fit.run);
+    remarks.extend(case.node().filter(|_| known).and_then(network::remark));
     remarks.extend(
         case.node()
             .and_then(|node| waiting::remark(case.snapshot, &node.view)),

@@ -2,6 +2,7 @@
 //! changed there, and no node is given a misspelt label.
 
 use super::label_index::Meant;
+use super::network;
 use super::typo::Typos;
 use crate::affinity::{NodeSelector, Part};
 use crate::daemonset::NodeView;
@@ -55,6 +56,7 @@ impl Changes {
                 },
             },
             Rule::Taint(taint) if NOT_READY_TAINTS.contains(&taint.key.as_str()) => {}
+            Rule::Taint(taint) if taint.key == network::TAINT => {}
             Rule::Taint(taint) => match typos.toleration(taint) {
                 Some(_) => self.corrected_tolerations.push_str(&toleration_yaml(taint)),
                 None => self.tolerations.push_str(&toleration_yaml(taint)),

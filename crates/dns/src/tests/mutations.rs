@@ -1,5 +1,7 @@
 //! Mutated and random packets: they get an error reply or none, and never cause a panic.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use fastrand::Rng;
 use kennel_test_support::with_seeds;
 use simple_dns::Packet;
@@ -11,9 +13,11 @@ use crate::question::tests::packet;
 use crate::question::{INTERNET, Question};
 use crate::resolver::{Action, Resolver};
 
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 /// Every reply has the id of the question and the response flag.
 fn check_reply(resolver: &Resolver, bytes: &[u8], transport: Transport) {
-    let Action::Reply(answer) = resolver.handle(bytes, transport) else {
+    let Action::Reply(answer) = resolver.handle(bytes, transport, HERE) else {
         return;
     };
     assert!(answer.len() >= 12, "{bytes:?}");
@@ -80,7 +84,7 @@ fn random_packets_never_panic() {
     });
     for length in 0..12 {
         assert!(matches!(
-            resolver.handle(&vec![0; length], Transport::Udp),
+            resolver.handle(&vec![0; length], Transport::Udp, HERE),
             Action::Drop
         ));
     }
@@ -90,7 +94,7 @@ fn random_packets_never_panic() {
 fn mutated_upstream_answers_never_panic() {
     let resolver = resolver(5, Vec::new());
     let question = packet("agent.ns.svc.cluster.local", A, Some(1232));
-    let Action::Reply(good) = resolver.handle(&question, Transport::Udp) else {
+    let Action::Reply(good) = resolver.handle(&question, Transport::Udp, HERE) else {
         panic!("it is answered");
     };
     assert_eq!(read_addresses(&good).unwrap().len(), 5);

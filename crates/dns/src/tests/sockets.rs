@@ -11,9 +11,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::resolver;
+use crate::forward::Transport;
 use crate::question::record_type::{A, AAAA, CNAME, SRV};
 use crate::question::tests::packet;
-use crate::resolver::Resolver;
+use crate::resolver::{Action, Resolver};
 use crate::serve::{self, Sockets};
 
 const HERE: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
@@ -243,12 +244,36 @@ async fn without_upstreams_or_before_the_sync_queries_fail() {
         );
     }
     let domain = vec!["cluster".to_owned(), "local".to_owned()];
-    let server = serve(Arc::new(Resolver::new(domain, Vec::new()))).await;
+    let server = serve(Arc::new(Resolver::new(domain, Vec::new(), Vec::new()))).await;
     let answer = ask(server, &packet("web.ns.svc.cluster.local", A, None)).await;
     assert_eq!(
         Packet::parse(&answer).unwrap().rcode(),
         RCODE::ServerFailure
     );
+}
+
+#[test]
+fn n3_strangers_get_names_of_the_cluster_and_no_others() {
+    let upstream = "127.0.0.1:1".parse().unwrap();
+    let resolver = resolver(1, vec![upstream]);
+    let stranger: IpAddr = "203.0.113.9".parse().unwrap();
+    let code = |name: &str, client: IpAddr| {
+        let handled = resolver.handle(&packet(name, A, None), Transport::Udp, client);
+        match handled {
+            Action::Reply(answer) => Some(Packet::parse(&answer).unwrap().rcode()),
+            Action::Forward(_) => None,
+            Action::Drop => panic!("{name} is answered"),
+        }
+    };
+    let refused = Some(RCODE::Refused);
+    assert_eq!(code("example.org", stranger), refused);
+    // What an external name leads to would be asked of others, too.
+    assert_eq!(code("alias.ns.svc.cluster.local", stranger), refused);
+    assert_eq!(
+        code("web.ns.svc.cluster.local", stranger),
+        Some(RCODE::NoError)
+    );
+    assert_eq!(code("example.org", HERE.0.into()), None);
 }
 
 #[tokio::test]

@@ -109,6 +109,7 @@ async fn execute(target: &Target, leftovers: Option<Leftovers>, args: &ResetArgs
         if args.keep_data || stops(&failures) {
             return failures;
         }
+        failures.extend(leftovers.remove_network().await);
         if leftovers.has_proxy() {
             let removed = service_proxy::remove_rules();
             failures.extend(

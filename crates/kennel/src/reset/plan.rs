@@ -18,6 +18,7 @@ pub(super) struct Plan {
     unreachable: Vec<String>,
     mounts: usize,
     logs: usize,
+    network: bool,
     proxy: bool,
     node: bool,
     cluster: bool,
@@ -48,6 +49,7 @@ impl Plan {
             plan.unreachable = unreachable.map(ToString::to_string).collect();
             plan.mounts = leftovers.mounts.len();
             plan.logs = leftovers.logs.len();
+            plan.network = leftovers.has_network();
             plan.proxy = leftovers.has_proxy();
         }
         plan
@@ -74,6 +76,12 @@ impl fmt::Display for Plan {
         }
         if self.keep_data {
             return writeln!(f, "  keeps all files: the next start runs the pods again");
+        }
+        if self.network {
+            writeln!(
+                f,
+                "  removes the pod network: routes, the VXLAN device, rules and the CNI configuration"
+            )?;
         }
         if self.proxy {
             writeln!(f, "  removes the nftables rules of services")?;
@@ -133,6 +141,7 @@ mod tests {
             ],
             mounts: 2,
             logs: 11,
+            network: true,
             proxy: true,
             node: true,
             cluster: true,
@@ -148,6 +157,7 @@ The reset of /data
   ends 1 pod in the process runtime: default/a
   ends 10 pods in the container runtime at /c.sock: x/p1, x/p2, x/p3, x/p4, x/p5, x/p6, x/p7, x/p8 and 2 more
   unmounts 2 volumes
+  removes the pod network: routes, the VXLAN device, rules and the CNI configuration
   removes the nftables rules of services
   deletes the logs of 11 pods
   deletes the node's certificates, volumes and container state

@@ -30,7 +30,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = builder.enable_all().build()?;
     let code = runtime.block_on(async {
         match args.verb {
-            Verb::Server(args) => server::run(args).await,
+            Verb::Server(args) => server::run(*args).await,
             Verb::Up(args) => up::run(*args).await,
             Verb::Agent(args) if args.cleanup => return Ok(reset::run_agent(*args).await),
             Verb::Agent(args) => agent::run(*args).await,
@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Playground(args) => kennel_playground::run(args).await,
             Verb::Backup(args) => backup::back_up(&args),
             Verb::Restore(args) => backup::restore(&args),
-            Verb::Doctor(args) => return Ok(doctor::run(&args)),
+            Verb::Doctor(args) => return Ok(doctor::run(&args).await),
             Verb::Reset(args) => return Ok(reset::run(args).await),
             Verb::Why(args) => return Ok(why::run(args).await),
             Verb::Rollout(args) => return Ok(rollout::run(args).await),

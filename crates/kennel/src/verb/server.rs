@@ -1,5 +1,6 @@
 //! `kennel server`: the API server alone.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,29 +9,60 @@ use kennel_agent::node::absolute;
 use kennel_server::api::Exemptions;
 use kennel_server::audit::{Options as AuditOptions, Target};
 use kennel_server::limits::Timeouts;
-use kennel_server::server::{Config, LOCK_FILE};
-use kennel_standalone::server;
+use kennel_server::server::{Advertised, Config, LOCK_FILE};
+use kennel_standalone::supervisor::Supervisor;
+use kennel_standalone::{clients, server};
 
+use super::dns;
 use crate::args::{AuditArgs, ServerArgs};
+use crate::dns_args::Advertise;
 use crate::signals::Signals;
+
+/// How long components may take to stop. The API server stops after them.
+pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
     // Before the start: a client that reads our announcement may send a signal at once.
     let mut signals = Signals::listen()?;
     let new = new_files(&args);
+    let dns_server = bind_dns(&args).await?;
     let mut server = tokio::select! {
-        server = server::start(config(args)) => new.remove_if_failed(server)?,
+        server = server::start(config(args, dns_server.as_ref())) => new.remove_if_failed(server)?,
         () = signals.received() => return Ok(()),
     };
     server::announce(&server, "kubectl get namespaces");
+    let mut supervisor = Supervisor::new(clients::informers(&server.api));
+    if let Some(dns_server) = dns_server {
+        dns::start(dns_server, &mut supervisor, &server.api);
+    }
+    let running = supervisor.run();
     tokio::select! {
         () = signals.received() => {}
         failure = server.failed() => return Err(failure.into()),
     }
     tracing::info!("stopping");
+    running.stop(STOP_TIMEOUT).await;
     server.stop().await;
     Ok(())
+}
+
+/// Binds the DNS server of this process, whose port the Service `kube-dns` names.
+pub(super) async fn bind_dns(args: &ServerArgs) -> anyhow::Result<Option<kennel_dns::Server>> {
+    let own = match args.advertise_address {
+        Some(Advertise::Address(address)) => address,
+        _ => server::own_address(args.listen.ip()),
+    };
+    dns::bind_in_server(&args.dns, own).await
+}
+
+/// The address of the Service `kubernetes`; none on a machine without a network.
+fn advertised(args: &ServerArgs) -> Option<IpAddr> {
+    match args.advertise_address {
+        Some(Advertise::Off) => None,
+        Some(Advertise::Address(address)) => Some(address),
+        None => Some(server::own_address(args.listen.ip())).filter(|ip| !ip.is_loopback()),
+    }
 }
 
 /// Removes the files of a start that fails.
@@ -39,7 +71,17 @@ pub(super) fn new_files(args: &ServerArgs) -> NewFiles {
 }
 
 /// With absolute paths: users copy them to other terminals.
-pub(super) fn config(args: ServerArgs) -> Config {
+pub(super) fn config(args: ServerArgs, dns_server: Option<&kennel_dns::Server>) -> Config {
+    let advertised = Advertised {
+        address: advertised(&args),
+        dns: dns_server.map(kennel_dns::Server::address),
+    };
+    let mut tls_san = args.tls_san;
+    tls_san.extend(advertised.address.map(|ip| ip.to_string()));
+    tls_san.push(format!(
+        "kubernetes.default.svc.{}",
+        args.dns.zone.cluster_domain
+    ));
     let client_timeout = args.client_timeout.map(Duration::from_secs);
     let data_dir = absolute(&args.data_dir);
     Config {
@@ -48,7 +90,8 @@ pub(super) fn config(args: ServerArgs) -> Config {
         clock: kennel_server::pki::Clock::default(),
         data_dir,
         listen: args.listen,
-        tls_san: args.tls_san,
+        advertised,
+        tls_san,
         service_cidr: args.service_cidr,
         token_file: args.token_file,
         token_key_days: args.token_key_days,

@@ -1,7 +1,5 @@
 //! `kennel up`: API server, controllers and nodes in one process.
 
-use std::time::Duration;
-
 use kennel_agent::node;
 use kennel_server::server::Server;
 use kennel_simulation::Simulation;
@@ -9,29 +7,26 @@ use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
 use kennel_standalone::supervisor::Supervisor;
 use kennel_standalone::{clients, controller_manager, server};
 
+use super::server::{STOP_TIMEOUT, bind_dns, config, new_files};
 use super::{agent, dns};
 use crate::args::UpArgs;
 use crate::signals::Signals;
-
-/// How long components may take to stop. The API server stops after them.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs everything until SIGINT or SIGTERM.
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let scenario = agent::read_scenario(&args.scenario)?;
-    let dns_server = match args.dns_listen {
-        Some(listen) => Some(dns::bind(listen, args.dns.clone()).await?),
-        None => None,
-    };
-    let new = super::server::new_files(&args.server);
+    let cluster_cidr = args.cluster_cidr.beside(args.server.service_cidr.block())?;
+    let dns_server = bind_dns(&args.server).await?;
+    let new = new_files(&args.server);
     let (mut server, real_node) = tokio::select! {
-        started = start(&args) => new.remove_if_failed(started)?,
+        started = start(&args, dns_server.as_ref()) => new.remove_if_failed(started)?,
         () = signals.received() => return Ok(()),
     };
     server::announce(&server, "kubectl get nodes");
     let mut supervisor = Supervisor::new(clients::informers(&server.api));
     let settings = controller_manager::Settings {
+        cluster_cidr,
         lifecycle: args.eviction.settings(),
         checks: args.checks.clone().settings(),
     };
@@ -54,10 +49,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         supervisor.start("node", move |_, stop| node.run(stop));
     }
     if let Some(dns_server) = dns_server {
-        let client = clients::dns(&server.api);
-        supervisor.start("DNS server", move |_, stop| {
-            dns_server.clone().run(client.clone(), stop)
-        });
+        dns::start(dns_server, &mut supervisor, &server.api);
     }
     if args.taint_control_plane {
         controller_manager::mark_control_plane(&mut supervisor, first_node, &server.api);
@@ -74,8 +66,11 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
 }
 
 /// Starts the server, and prepares its node.
-async fn start(args: &UpArgs) -> anyhow::Result<(Server, Option<EmbeddedNode>)> {
-    let server = server::start(super::server::config(args.server.clone())).await?;
+async fn start(
+    args: &UpArgs,
+    dns_server: Option<&kennel_dns::Server>,
+) -> anyhow::Result<(Server, Option<EmbeddedNode>)> {
+    let server = server::start(config(args.server.clone(), dns_server)).await?;
     match prepare_node(args, &server).await {
         Ok(node) => Ok((server, node)),
         Err(error) => {
@@ -94,7 +89,7 @@ async fn prepare_node(args: &UpArgs, server: &Server) -> anyhow::Result<Option<E
         data: node::absolute(&args.server.data_dir).join("agent"),
         listen: args.node_listen,
         api_host: None,
-        cluster_domain: args.dns.cluster_domain.clone(),
+        cluster_domain: args.server.dns.zone.cluster_domain.clone(),
     };
     let node = EmbeddedNode::prepare(config, ServerHandle::of(server)).await?;
     Ok(Some(node))

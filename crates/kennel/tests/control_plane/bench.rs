@@ -1,4 +1,4 @@
-//! `kennel bench` as somebody who compares two systems meets it.
+//! `kennel bench` end to end.
 
 use std::process::{Child, Command, Output, Stdio};
 

@@ -1,5 +1,5 @@
 //! How a machine becomes a node: with a bootstrap token it asks for a certificate, gets it by rule, renews
-//! it, and gets one to serve with. And who does not get one.
+//! it, and gets one to serve with; and requests that are refused.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +28,7 @@ fn cluster() -> Cluster {
     cluster
 }
 
-/// What is asked for. The key is the asker's.
+/// A request for a certificate, with the key of the requester.
 struct Wanted {
     signer: &'static str,
     usages: Value,
@@ -119,7 +119,7 @@ impl Cluster {
         })
     }
 
-    /// The access of one who got this certificate.
+    /// Access with this client certificate.
     fn holder(&self, name: &str, wanted: &Wanted) -> Access {
         let (address, data) = (self.kennel.address(), self.kennel.data_dir());
         let key = wanted.pair.serialize_pem();

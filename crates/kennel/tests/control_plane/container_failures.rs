@@ -1,4 +1,4 @@
-//! What a node's log says about containers that fail: one line for each, with the cause.
+//! A node's log about containers that fail: one line for each, with the cause.
 
 use kennel_testkit::{Agent, AgentPlan, Deadline, eventually};
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! Names, through a real resolver (`dig`, of bind9-dnsutils): headless services, the daemon on each node, and
 //! what happens while the API is away.
 use std::fs::File;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -216,6 +217,120 @@ fn names_are_answered_while_the_api_is_away() {
         status(port, "nothing.default.svc.cluster.local", "A"),
         "NXDOMAIN"
     );
-    // Nobody else can be asked.
+    // There is no upstream resolver.
     assert_eq!(status(port, "example.com", "A"), "SERVFAIL");
+}
+
+/// The first address and the port of a slice of the server's.
+fn endpoint(admin: &Access, namespace: &str, name: &str) -> Option<SocketAddr> {
+    let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{name}");
+    let slice = admin.ask("GET", &path, b"").json();
+    let ip: IpAddr = slice["endpoints"][0]["addresses"][0]
+        .as_str()?
+        .parse()
+        .ok()?;
+    let port = slice["ports"][0]["port"].as_u64()?;
+    Some(SocketAddr::new(ip, port.try_into().ok()?))
+}
+
+/// Whether this machine has an address that others could reach. If not, the test counts as skipped.
+fn has_network() -> bool {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let found = socket.connect("198.51.100.1:9").is_ok();
+    if !found {
+        kennel_test_support::skip("needs a default route");
+    }
+    found
+}
+
+/// What dig prints for a name of the cluster, asked at this address.
+fn ask(server: SocketAddr, name: &str) -> String {
+    let output = Command::new("dig")
+        .arg(format!("@{}", server.ip()))
+        .args(["-p", &server.port().to_string()])
+        .args(["+tries=1", "+time=5", "+short", name])
+        .output()
+        .unwrap_or_else(|error| panic!("dig is missing: run scripts/packages.sh ({error})"));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+const API: &str = "kubernetes.default.svc.cluster.local";
+
+#[test]
+fn n3_every_server_answers_for_names_without_a_flag() {
+    if !has_network() {
+        return;
+    }
+    for verb in [&["server"][..], &["up", "--nodes", "0"]] {
+        let kennel = Kennel::start(BINARY, verb);
+        let admin = Access::admin(kennel.address(), &kennel.data_dir());
+        let path = "/api/v1/namespaces/kube-system/services/kube-dns";
+        let service = admin.ask("GET", path, b"").json();
+        assert_eq!(service["spec"]["clusterIP"], "10.96.0.10", "{verb:?}");
+        let server = endpoint(&admin, "kube-system", "kube-dns").unwrap();
+        assert!(!server.ip().is_loopback(), "{server}");
+        assert_ne!(server.port(), 53);
+        eventually(Deadline::seconds(30), || match ask(server, API) {
+            found if found == "10.96.0.1" => Ok(()),
+            found => Err(found),
+        });
+        assert!(!kennel.log().contains("forbidden"), "{}", kennel.log());
+    }
+}
+
+#[test]
+fn n3_two_servers_on_one_machine_both_answer() {
+    if !has_network() {
+        return;
+    }
+    let servers = [(); 2].map(|()| Kennel::start(BINARY, &["server"]));
+    let found = servers.each_ref().map(|kennel| {
+        let admin = Access::admin(kennel.address(), &kennel.data_dir());
+        endpoint(&admin, "kube-system", "kube-dns").unwrap()
+    });
+    assert_ne!(found[0], found[1]);
+    for server in found {
+        eventually(Deadline::seconds(30), || match ask(server, API) {
+            found if found == "10.96.0.1" => Ok(()),
+            found => Err(found),
+        });
+    }
+}
+
+#[test]
+fn n3_names_can_be_switched_off() {
+    let kennel = Kennel::start(BINARY, &["server", "--dns-listen", "off"]);
+    let admin = Access::admin(kennel.address(), &kennel.data_dir());
+    let path = "/api/v1/namespaces/kube-system/services/kube-dns";
+    assert_eq!(admin.ask("GET", path, b"").code, 404);
+    assert!(!kennel.log().contains("serving DNS"), "{}", kennel.log());
+}
+
+/// Pods cannot reach 127.0.0.1 of their machine. The certificate has the names of the Service.
+#[test]
+fn n2_6_a_server_on_the_loopback_interface_serves_pods_at_the_machines_address() {
+    if !has_network() {
+        return;
+    }
+    let kennel = Kennel::start(BINARY, &["server"]);
+    assert!(kennel.address().ip().is_loopback());
+    let admin = Access::admin(kennel.address(), &kennel.data_dir());
+    let api = endpoint(&admin, "default", "kubernetes").unwrap();
+    assert_eq!(api.port(), kennel.address().port());
+    assert!(!api.ip().is_loopback(), "{api}");
+    for host in ["kubernetes.default.svc", "kubernetes", API] {
+        let output = Command::new("curl")
+            .arg("--silent")
+            .arg("--cacert")
+            .arg(kennel.data_dir().join("pki/ca.crt"))
+            .args(["--connect-to", &format!("{host}:443:{api}")])
+            .arg(format!("https://{host}/version"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("gitVersion"), "{host}: {output:?}");
+    }
+    let off = Kennel::start(BINARY, &["server", "--advertise-address", "off"]);
+    let admin = Access::admin(off.address(), &off.data_dir());
+    assert_eq!(endpoint(&admin, "default", "kubernetes"), None);
 }

@@ -1,5 +1,5 @@
-//! Who writes what in `kennel up`, as the audit log has it: each part under its own name, within its
-//! own rights, and nobody as a master but the administrator.
+//! The users in the audit log of `kennel up`: each component has its own name and
+//! rights, and only the administrator is in `system:masters`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -72,7 +72,7 @@ fn busy() -> Kennel {
     kennel
 }
 
-/// What was written, as `verb resource/subresource`, by whom.
+/// The writes of each user, as `verb resource/subresource`.
 fn writers(lines: &[Value]) -> BTreeSet<(String, String)> {
     let of = |line: &Value| {
         let object = &line["objectRef"];

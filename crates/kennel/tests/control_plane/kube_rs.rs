@@ -80,7 +80,7 @@ async fn check_watcher(config: watcher::Config) {
         .expect("a map can be patched");
     assert_eq!(next(&mut events).await, "now early");
 
-    // What leaves the selection is gone for those who watch the selection.
+    // An object that no longer matches the selector is a deletion for its watchers.
     let change = Patch::Merge(json!({"metadata": {"labels": {"watched": "no"}}}));
     maps.patch("early", &PatchParams::default(), &change)
         .await

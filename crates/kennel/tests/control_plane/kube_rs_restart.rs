@@ -58,6 +58,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
     let config = Config {
         data_dir: dir.path().to_owned(),
         listen,
+        advertised: kennel_server::server::Advertised::default(),
         tls_san: Vec::new(),
         service_cidr: "10.96.0.0/16".parse().unwrap(),
         token_file: None,

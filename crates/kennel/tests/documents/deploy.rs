@@ -285,40 +285,48 @@ fn r6_the_admission_policy_refuses_commands_on_namespaces() {
 }
 
 /// The metrics that `kennel controller` serves.
-fn metrics() -> BTreeSet<&'static str> {
-    let tables: [&[&Metric]; 3] = [
-        kennel_control::daemonset::METRICS,
-        kennel_control::daemonset::ROLLOUT_METRICS,
-        kennel_client::lease::METRICS,
-    ];
-    tables
-        .iter()
-        .flat_map(|table| table.iter())
-        .map(|m| m.name)
-        .collect()
-}
+const CONTROLLER: &[&[&Metric]] = &[
+    kennel_control::daemonset::METRICS,
+    kennel_control::daemonset::ROLLOUT_METRICS,
+    kennel_client::lease::METRICS,
+];
+
+/// The metrics of a server and of the agents of its nodes that alerts read.
+const SERVER: &[&[&Metric]] = &[
+    kennel_server::metrics::METRICS,
+    kennel_standalone::supervisor::METRICS,
+    kennel_node::manifests::METRICS,
+    kennel_node::agent::identity::expiration::METRICS,
+];
 
 /// Checks that an expression reads metrics of ours, and only such that exist.
-fn check_expression(expression: &str) {
+fn check_expression(expression: &str, tables: &[&[&Metric]]) {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let ours = ["kennel_", "leader_election_", "workqueue_"];
+    let ours = [
+        "kennel_",
+        "leader_election_",
+        "workqueue_",
+        "kubelet_",
+        "kubernetes_",
+    ];
     let ours = words.filter(|word| ours.iter().any(|prefix| word.starts_with(prefix)));
     let names: Vec<&str> = ours.collect();
     assert!(!names.is_empty(), "no metric in {expression}");
+    let exists = |name: &str| tables.iter().copied().flatten().any(|m| m.name == name);
     for name in names {
-        assert!(metrics().contains(name), "{name} in {expression}");
+        assert!(exists(name), "{name} in {expression}");
     }
 }
 
-#[test]
-fn r9_3_alerts_read_metrics_that_exist() {
-    let all = documents("prometheus/rollout-alerts.yaml");
+/// Checks the rules of a file; returns the names of its alerts.
+fn checked_alerts(file: &str, tables: &[&[&Metric]]) -> BTreeSet<String> {
+    let all = documents(file);
     let mut names = BTreeSet::new();
     for group in list(&all[0], "groups") {
         for rule in list(group, "rules") {
             let name = text(rule, "alert");
-            assert!(names.insert(name), "{name} is there twice");
-            check_expression(text(rule, "expr"));
+            assert!(names.insert(name.to_owned()), "{name} is there twice");
+            check_expression(text(rule, "expr"), tables);
             let severity = text(&rule["labels"], "severity");
             assert!(
                 ["critical", "warning", "info"].contains(&severity),
@@ -329,12 +337,33 @@ fn r9_3_alerts_read_metrics_that_exist() {
             }
         }
     }
+    names
+}
+
+#[test]
+fn r9_3_alerts_read_metrics_that_exist() {
+    let names = checked_alerts("prometheus/rollout-alerts.yaml", CONTROLLER);
     for expected in [
         "KennelRolloutFailed",
         "KennelRolloutHeld",
         "KennelRolloutStalled",
         "KennelRolloutAwaitsPromotion",
         "KennelControllerStuck",
+    ] {
+        assert!(names.contains(expected), "{expected}");
+    }
+}
+
+#[test]
+fn alerts_of_servers_read_metrics_that_exist() {
+    let names = checked_alerts("prometheus/server-alerts.yaml", SERVER);
+    for expected in [
+        "KennelServerUnhealthy",
+        "KennelStorageQuotaUsed",
+        "KennelCertificateExpiring",
+        "KennelDamagedObject",
+        "KennelBackupFailed",
+        "KennelAuditLinesLost",
     ] {
         assert!(names.contains(expected), "{expected}");
     }
@@ -348,6 +377,7 @@ fn r9_3_prometheus_accepts_the_alert_rules() {
     let output = Command::new(promtool)
         .args(["check", "rules"])
         .arg(root.join("deploy/prometheus/rollout-alerts.yaml"))
+        .arg(root.join("deploy/prometheus/server-alerts.yaml"))
         .output()
         .unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -366,7 +396,7 @@ fn r9_3_the_dashboard_reads_metrics_that_exist() {
     assert_eq!(ids.len(), panels.len(), "panels need ids of their own");
     for panel in panels {
         for target in list(panel, "targets") {
-            check_expression(text(target, "expr"));
+            check_expression(text(target, "expr"), CONTROLLER);
         }
     }
 }

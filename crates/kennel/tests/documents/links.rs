@@ -134,7 +134,7 @@ fn rows(text: &str) -> Vec<(usize, bool)> {
     rows.map(row).collect()
 }
 
-/// Commands without what is said beside them.
+/// Commands without their comments.
 fn commands(text: &str) -> Vec<String> {
     let session = page::read(text).session;
     let make = text.lines().filter(|line| line.starts_with("make "));

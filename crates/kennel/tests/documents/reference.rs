@@ -1,4 +1,4 @@
-//! The reference says what the program says: pages are generated anew and compared, and what a live cluster shows is
+//! The reference matches the program: pages are generated anew and compared, and what a live cluster shows is
 //! looked up in them. Man pages and completions are made and tried.
 
 use std::collections::BTreeSet;

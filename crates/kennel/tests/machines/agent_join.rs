@@ -1,5 +1,5 @@
 //! `kennel token` and `kennel agent` as people use them: a line is printed on the server and pasted on a machine,
-//! which becomes a node and stays one. And who does not become one, and why.
+//! which becomes a node and stays one; and machines that are refused, and why.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -286,7 +286,7 @@ fn who_does_not_join_is_told_why() {
     let mut stranger = line.clone();
     stranger[0] = format!("{TOKEN}abcxyz.0123456789abcdef");
     check(&stranger, &["abcxyz", "kennel token create"]);
-    // A token that is deleted is good for nobody.
+    // A deleted token admits no machine.
     let token = line[0].strip_prefix(TOKEN).unwrap().to_owned();
     let id = token.split('.').next().unwrap();
     let shown = cluster.token(&["list"]);
@@ -333,7 +333,7 @@ fn a_machine_that_waits_for_approval_says_what_to_do_and_goes_on_after_a_crash()
     };
     cluster.approve(request["metadata"]["name"].as_str().unwrap());
     cluster.is_ready("n1");
-    // The serving certificate waits, too, and whoever wants to look into the node is told so.
+    // The serving certificate waits for approval, too, and `kubectl logs` says so.
     let healthz = || {
         let path = "/api/v1/nodes/n1/proxy/healthz";
         cluster.admin.ask("GET", path, b"")
@@ -452,7 +452,7 @@ fn a_cluster_on_one_machine_has_that_machine_as_its_node() {
     let admin = Access::admin(kennel.address(), &kennel.data_dir());
     let cluster = Cluster { kennel, admin };
     cluster.is_ready("own");
-    // Its certificate is signed on the spot: nobody is asked.
+    // Its certificate is signed without an approval.
     eventually(Deadline::seconds(30), || {
         let log = cluster.kennel.log();
         let got = log.contains("got a new serving certificate");

@@ -65,6 +65,8 @@ fn check(path: &str) {
             let lan = Lan::new(names);
             terminal.go(lan.way(0));
             terminal.program("ssh", &lan.ssh());
+            // Each has rules of its own.
+            terminal.set("KENNEL_PROXY", "nftables");
             terminal.play(Path::new(path), &page.session);
         }
         _ => panic!(
@@ -97,6 +99,7 @@ pages!(
     join: "docs/guides/join.md",
     limit_a_namespace: "docs/guides/limit-a-namespace.md",
     dns: "docs/guides/dns.md",
+    reach_a_daemon: "docs/guides/reach-a-daemon.md",
     readme: "README.md",
     roll_back: "docs/guides/roll-back.md",
     static_pods: "docs/guides/static-pods.md",

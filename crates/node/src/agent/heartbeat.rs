@@ -20,7 +20,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::settings::Settings;
 use super::{node, node_events, register};
+use crate::network::NetworkState;
 use crate::runtime::Runtime;
 
 /// How often the status is written if nothing changes: upstream's default.
@@ -39,6 +41,8 @@ pub(super) struct Heartbeat {
     pub(super) object: Value,
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) pressures: watch::Receiver<Pressures>,
+    pub(super) network: watch::Receiver<NetworkState>,
+    pub(super) settings: Arc<Settings>,
     /// Why services are not routed.
     pub(super) services: watch::Receiver<Option<String>>,
     /// The stored object, without a uid before registration and after deletion.
@@ -116,6 +120,7 @@ impl Heartbeat {
             "the own node",
         );
         let mut own = own.fuse();
+        let mut addresses = self.settings.addresses.subscribe();
         let mut conditions = self.conditions().await;
         let mut check_at = Instant::now() + health_check_interval(&conditions);
         let mut report_at = Instant::now();
@@ -139,6 +144,8 @@ impl Heartbeat {
             tokio::select! {
                 Some(change) = own.next() => self.on_change(change),
                 Ok(()) = self.pressures.changed() => conditions = self.conditions().await,
+                Ok(()) = self.network.changed() => conditions = self.conditions().await,
+                Ok(()) = addresses.changed() => report_at = Instant::now(),
                 Ok(()) = self.services.changed() => conditions = self.conditions().await,
                 () = tokio::time::sleep_until(check_at) => {
                     conditions = self.conditions().await;
@@ -196,7 +203,10 @@ impl Heartbeat {
         });
         let services = self.services.borrow_and_update().clone();
         health.network = join(health.network, services);
-        let conditions = node::conditions(&health, *self.pressures.borrow_and_update());
+        let network = self.network.borrow_and_update().clone();
+        let network = node::network_condition(&network, &self.node.borrow());
+        let pressures = *self.pressures.borrow_and_update();
+        let conditions = node::conditions(&health, pressures, network);
         self.log_readiness(&conditions);
         conditions
     }
@@ -217,6 +227,7 @@ impl Heartbeat {
     /// The status without conditions.
     fn status(&self) -> Value {
         let mut status = self.object["status"].clone();
+        status["addresses"] = node::addresses(&self.settings).into();
         // Unknown until the runtime first answers, and different after its upgrade.
         status["nodeInfo"][node::RUNTIME_VERSION] =
             node::runtime_version(&self.runtime.about()).into();

@@ -7,7 +7,8 @@
 //!                               └▶ pods, manifests, pressure, kubelet API
 //! ```
 
-pub mod health;
+pub mod addresses;
+mod health;
 mod heartbeat;
 pub mod identity;
 mod lease;
@@ -30,9 +31,10 @@ pub(crate) mod intervals {
     pub(crate) use super::lease::LEASE_SECONDS;
 }
 
+pub use addresses::Addresses;
 pub use health::AgentHealth;
 pub use machine::Machine;
 pub use proxy_link::ProxyLink;
 pub use runtime_record::RuntimeRecord;
-pub use settings::{ApiAddress, Paths, Settings};
+pub use settings::{ApiAddress, Paths, PodNetwork, Settings};
 pub use start::{Cluster, Start, StartError};

@@ -7,10 +7,16 @@ use serde_json::{Map, Value, json};
 use super::machine::{self, Machine};
 use super::settings::Settings;
 use crate::json::list;
+use crate::network::{self, NetworkState};
 use crate::runtime::{About, Health};
 
-/// All conditions, with upstream's reasons and messages; `Ready` is last.
-pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
+/// All conditions, with upstream's reasons and messages; `Ready` is last. That of the network is there only if the agent
+/// manages it.
+pub fn conditions(
+    health: &Health,
+    pressures: Pressures,
+    network: Option<Condition>,
+) -> Vec<Condition> {
     // Reason and message if it holds, then reason and message if it does not.
     let pressure = |r#type, holds: bool, texts: [&str; 4]| Condition {
         r#type,
@@ -19,7 +25,12 @@ pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
         message: texts[usize::from(!holds) * 2 + 1].to_owned(),
         ..Condition::default()
     };
-    vec![
+    let network_problem = network.as_ref().filter(|network| network.is_true());
+    let ready = ready(
+        health,
+        network_problem.map(|network| network.message.as_str()),
+    );
+    let mut all = vec![
         pressure(
             ConditionType::MemoryPressure,
             pressures.memory,
@@ -50,12 +61,45 @@ pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
                 "kubelet has sufficient PID available",
             ],
         ),
-        ready(health),
-    ]
+    ];
+    all.extend(network);
+    all.push(ready);
+    all
 }
 
-fn ready(health: &Health) -> Condition {
-    let messages = [&health.runtime, &health.network].into_iter().flatten();
+/// The condition of the pod network, and nothing while the agent manages none: then whoever does writes it. What an agent left
+/// that did manage one is cleared.
+pub fn network_condition(state: &NetworkState, stored: &Value) -> Option<Condition> {
+    let condition = |unavailable: bool, reason: &str, message: &str| Condition {
+        r#type: ConditionType::NetworkUnavailable,
+        status: unavailable.into(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        ..Condition::default()
+    };
+    match state {
+        NetworkState::Ready => Some(condition(
+            false,
+            "PodNetworkReady",
+            "the pod network is ready",
+        )),
+        NetworkState::Unavailable { reason, message } => Some(condition(true, reason, message)),
+        NetworkState::Off => {
+            let stored = stored_condition(stored, &ConditionType::NetworkUnavailable)?;
+            let reason = stored["reason"].as_str().unwrap_or_default();
+            let is_ours = reason.starts_with(network::REASON_PREFIX);
+            let message = "the agent does not manage the pod network";
+            is_ours.then(|| condition(false, "PodNetworkOff", message))
+        }
+    }
+}
+
+/// `network` is why the pod network is not ready.
+fn ready(health: &Health, network: Option<&str>) -> Condition {
+    let network = network.map(|message| format!("pod network not ready: {message}"));
+    let messages = [&health.runtime, &health.network, &network]
+        .into_iter()
+        .flatten();
     let messages: Vec<&str> = messages.map(String::as_str).collect();
     let reason = if messages.is_empty() {
         "KubeletReady"
@@ -143,7 +187,7 @@ pub fn labels(settings: &Settings) -> Map<String, Value> {
 pub fn object(settings: &Settings, labels: &Map<String, Value>, status: &Value) -> Value {
     let mut spec = json!({});
     if !settings.taints.is_empty() {
-        spec["taints"] = settings.taints.clone().into();
+        spec["taints"] = json!(settings.taints);
     }
     json!({
         "apiVersion": "v1",
@@ -207,8 +251,9 @@ fn resources(settings: &Settings, machine: &Machine, memory: u64, disk: u64) -> 
     })
 }
 
-fn addresses(settings: &Settings) -> Vec<Value> {
-    let internal = settings.addresses.iter();
+pub(super) fn addresses(settings: &Settings) -> Vec<Value> {
+    let internal = settings.addresses.current();
+    let internal = internal.iter();
     let internal =
         internal.map(|address| json!({"type": "InternalIP", "address": address.to_string()}));
     let name = json!({"type": "Hostname", "address": settings.node_name});
@@ -222,7 +267,7 @@ mod tests {
     use super::*;
 
     fn healthy() -> Vec<Condition> {
-        conditions(&Health::default(), Pressures::default())
+        conditions(&Health::default(), Pressures::default(), None)
     }
 
     #[test]
@@ -232,7 +277,7 @@ mod tests {
                 runtime: runtime.map(str::to_owned),
                 network: network.map(str::to_owned),
             };
-            let ready = ready(&health);
+            let ready = ready(&health, None);
             assert_eq!(ready.message, expected);
             let expected = runtime.is_none() && network.is_none();
             assert_eq!(ready.status, ConditionStatus::from(expected));
@@ -250,6 +295,28 @@ mod tests {
     }
 
     #[test]
+    fn n1_6_the_network_condition_says_why_and_what_we_left_is_cleared() {
+        let waiting = NetworkState::unavailable("WaitingForRange", "no range");
+        let condition = network_condition(&waiting, &json!({})).unwrap();
+        assert_eq!(
+            (condition.is_true(), &*condition.reason),
+            (true, "PodNetworkWaitingForRange")
+        );
+        let all = conditions(&Health::default(), Pressures::default(), Some(condition));
+        assert_eq!(
+            unready_reason(&all),
+            Some("pod network not ready: no range")
+        );
+        let stored = json!({"status": {"conditions": to_api(&all, &json!({}), "then")}});
+        let left = network_condition(&NetworkState::Off, &stored).unwrap();
+        assert_eq!((left.is_true(), &*left.reason), (false, "PodNetworkOff"));
+        let others = json!({"status": {"conditions": [
+            {"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated"}]}});
+        assert_eq!(network_condition(&NetworkState::Off, &others), None);
+        assert_eq!(network_condition(&NetworkState::Off, &json!({})), None);
+    }
+
+    #[test]
     fn a_condition_keeps_its_transition_time() {
         let before = json!({"status": {"conditions": to_api(&healthy(), &json!({}), "then")}});
         assert!(are_stored(&healthy(), &before));
@@ -257,7 +324,7 @@ mod tests {
             disk: true,
             ..Pressures::default()
         };
-        let full = conditions(&Health::default(), full);
+        let full = conditions(&Health::default(), full, None);
         assert!(!are_stored(&full, &before));
         let after = to_api(&full, &before, "now");
         let since = |at: usize| after[at]["lastTransitionTime"].as_str().unwrap().to_owned();

@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn healthy() -> Vec<Condition> {
-        node::conditions(&Health::default(), Pressures::default())
+        node::conditions(&Health::default(), Pressures::default(), None)
     }
 
     fn stored(conditions: &[Condition]) -> Value {
@@ -97,7 +97,7 @@ mod tests {
             runtime: Some("gone".to_owned()),
             network: None,
         };
-        let unhealthy = node::conditions(&gone, full);
+        let unhealthy = node::conditions(&gone, full, None);
         let expected = [
             "NodeHasInsufficientMemory",
             "NodeHasDiskPressure",
@@ -111,7 +111,7 @@ mod tests {
             runtime: Some("gone for good".to_owned()),
             network: None,
         };
-        let otherwise = node::conditions(&otherwise, full);
+        let otherwise = node::conditions(&otherwise, full, None);
         assert!(condition_events("n", &otherwise, &stored(&unhealthy)).is_empty());
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kennel_client::clock;
 
+use super::addresses::Addresses;
 use super::identity::request::Purpose;
 use super::identity::rotate::{self, Certifier};
 use super::identity::{
@@ -21,7 +22,7 @@ const CONFIRMATION_DELAY: Duration = Duration::from_secs(10);
 pub(super) struct ServingCertificate {
     /// The node's name.
     pub(super) node: String,
-    pub(super) addresses: Vec<IpAddr>,
+    pub(super) addresses: Addresses,
     pub(super) file: PathBuf,
     /// One of these must have signed it, if there are any.
     pub(super) authorities: Authorities,
@@ -35,8 +36,20 @@ pub(super) struct ServingCertificate {
 }
 
 impl ServingCertificate {
-    /// Never returns.
+    /// Follows the node's addresses. Never returns.
     pub(super) async fn run(self) {
+        let mut changes = self.addresses.subscribe();
+        loop {
+            tokio::select! {
+                () = self.serve() => {}
+                // The node's name stays certified until the new certificate is there.
+                Ok(()) = changes.changed() => {}
+            }
+        }
+    }
+
+    /// Never returns.
+    async fn serve(&self) {
         let addresses = self.certifiable_addresses().await;
         let current = self.use_stored(&addresses);
         let request = CertificateRequest::serving(&self.node, addresses);
@@ -87,11 +100,11 @@ impl ServingCertificate {
     /// reaches the server at its loopback address. The server does not need them: it addresses nodes by name.
     async fn certifiable_addresses(&self) -> Vec<IpAddr> {
         let Some(server) = &self.server else {
-            return self.addresses.clone();
+            return self.addresses.current();
         };
         let reserved = join::server_addresses(server).await;
         let is_local = join::api_address(server).is_some_and(|api| is_loopback(&api.host));
-        let own = self.addresses.iter().copied();
+        let own = self.addresses.current().into_iter();
         own.filter(|one| one.is_loopback() || !is_local && !reserved.contains(one))
             .collect()
     }

@@ -1,4 +1,4 @@
-//! The configuration of a node, which does not change after start.
+//! The configuration of a node. Of it, only the addresses change after start.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -6,26 +6,35 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kennel_core::pod::eviction::Threshold;
-use serde_json::Value;
+use kennel_core::pod_network::Mode;
+use kennel_core::taint::Taint;
 
+use super::addresses::Addresses;
 use crate::runtime::PodId;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
-    /// The first one is the node's primary address.
-    pub addresses: Vec<IpAddr>,
+    pub addresses: Addresses,
+    /// Whether the addresses follow that of the machine.
+    pub follow_addresses: bool,
+    /// Whom the machine is to reach from its address, if not the internet.
+    pub address_peer: Option<ApiAddress>,
+    /// How the agent connects its pods to those of other nodes. `None` leaves that to others.
+    pub pod_network: Option<PodNetwork>,
     pub paths: Paths,
     /// Labels to register with.
     pub labels: BTreeMap<String, String>,
     /// Annotations of the Node, kept up to date with each start.
     pub annotations: BTreeMap<String, String>,
-    /// Taints to register with, as API objects.
-    pub taints: Vec<Value>,
+    /// Taints to register with.
+    pub taints: Vec<Taint>,
     /// The address of the kubelet API.
     pub listen: SocketAddr,
-    /// Name servers of pods with the DNS policy `ClusterFirst`.
+    /// Name servers of pods with the DNS policy `ClusterFirst`; empty for those of the Service `kube-system/kube-dns`.
     pub cluster_dns: Vec<IpAddr>,
+    /// Whether this agent carries the traffic of services, so that pods can use cluster IPs.
+    pub service_proxy: bool,
     /// The domain of Services.
     pub cluster_domain: String,
     /// For the environment of containers; none without an API server.
@@ -44,7 +53,10 @@ impl Settings {
     pub fn defaults(node_name: &str, address: IpAddr, dir: &Path) -> Self {
         Self {
             node_name: node_name.to_owned(),
-            addresses: vec![address],
+            addresses: Addresses::new(vec![address]),
+            follow_addresses: false,
+            address_peer: None,
+            pod_network: None,
             paths: Paths {
                 data: dir.join("data"),
                 logs: dir.join("logs"),
@@ -54,6 +66,7 @@ impl Settings {
             taints: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             cluster_dns: Vec::new(),
+            service_proxy: false,
             cluster_domain: "cluster.local".to_owned(),
             api: None,
             manifest_dir: None,
@@ -63,6 +76,18 @@ impl Settings {
             eviction_max_pod_grace: Duration::ZERO,
         }
     }
+}
+
+/// In the data directory: where the CNI plugin records which pod has which address.
+pub(crate) const POD_ADDRESSES: &str = "pod-addresses";
+
+/// How the agent connects its pods to those of other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodNetwork {
+    pub mode: Mode,
+    /// Whether a user has asked for it: then the agent does not start without it. Otherwise nothing is said of it until the
+    /// container runtime answers and has no network of somebody else.
+    pub required: bool,
 }
 
 /// The address of the API server.
@@ -80,6 +105,7 @@ pub struct ApiAddress {
 ///   <data>/pods/<uid>/etc-hosts, resolv.conf          files of a pod
 ///   <data>/pods/<uid>/containers/<name>/<attempt>     its termination message
 ///   <data>/pki/                                       certificates
+///   <data>/pod-addresses/                             of the pod network
 ///   <logs>/pods/<namespace>_<name>_<uid>/<container>/<attempt>.log
 ///   <logs>/containers/<pod>_<namespace>_<container>-<id>.log ─▶ the above
 /// ```
@@ -129,6 +155,11 @@ impl Paths {
     /// The same, below a directory of logs.
     pub(crate) fn all_log_links(logs: &Path) -> PathBuf {
         logs.join("containers")
+    }
+
+    /// Where the CNI plugin records which pod has which address.
+    pub fn pod_addresses(&self) -> PathBuf {
+        self.data.join(POD_ADDRESSES)
     }
 
     /// The files of all pods, below a data directory.

@@ -21,6 +21,7 @@ use kennel_client::fence::Fence;
 use kennel_client::metrics::Observed;
 use kennel_client::write::Writer;
 use kennel_core::pod::eviction::{Pressures, Signal, Threshold};
+use kennel_network::Network;
 use kube::Client;
 use kube::client::Body;
 use rustls::ServerConfig;
@@ -40,11 +41,12 @@ use super::machine::Machine;
 use super::node;
 use super::proxy_link::ProxyLink;
 use super::serving::ServingCertificate;
-use super::settings::Settings;
+use super::settings::{PodNetwork, Settings};
 use crate::inputs::Inputs;
 use crate::kubelet_api::{self, ServerContext};
 use crate::manifests::mirror::{self, Mirror};
 use crate::manifests::{self, Manifests};
+use crate::network::{self, NetworkState};
 use crate::pods::{
     CachedPod, Command, CommandSender, Dependencies, Origin, PodCache, PodUpdate, manager, source,
 };
@@ -95,6 +97,8 @@ pub enum StartError {
     Lease(LeaseError),
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    #[error(transparent)]
+    Network(#[from] kennel_network::Error),
 }
 
 impl From<LeaseError> for StartError {
@@ -168,6 +172,7 @@ struct Agent {
     commands: CommandSender,
     resolver: Arc<CertificateResolver>,
     pressures: watch::Sender<Pressures>,
+    network: watch::Sender<NetworkState>,
     static_pod_metrics: Arc<manifests::Metrics>,
     eviction_metrics: Arc<pressure::Metrics>,
     health: Arc<AgentHealth>,
@@ -199,6 +204,7 @@ impl Agent {
             commands,
             resolver: Arc::default(),
             pressures: watch::channel(Pressures::default()).0,
+            network: watch::channel(NetworkState::Off).0,
             static_pod_metrics: Arc::default(),
             eviction_metrics: Arc::default(),
             health: Arc::clone(&start.health),
@@ -220,6 +226,7 @@ impl Agent {
             self.stop.cancelled().await;
             return Ok(None);
         };
+        let network = self.open_pod_network()?;
         // Whatever speaks for the node writes through this fence, which only the Lease opens.
         let fence = Fence::closed();
         let writer = Writer::new(cluster.client.clone(), fence.clone());
@@ -248,6 +255,8 @@ impl Agent {
                 None => return Ok(None),
             }
         }
+        self.run_pod_network(network, &cluster, &writer, &recorder);
+        self.follow_addresses();
         let heartbeat = self.heartbeat(&cluster, writer, recorder);
         self.speak(&mut lease, &cluster, heartbeat, mirror.mirror_pods)
             .await?;
@@ -456,10 +465,79 @@ impl Agent {
             object: (**self.node.borrow()).clone(),
             runtime: Arc::clone(&self.runtime),
             pressures: self.pressures.subscribe(),
+            network: self.network.subscribe(),
+            settings: Arc::clone(&self.settings),
             services: self.service_proxy.problem.clone(),
             node: self.node.clone(),
             recorder,
             unready: None,
+        }
+    }
+
+    /// Another agent of this network namespace keeps this one from starting, if a user has asked for the network.
+    fn open_pod_network(&self) -> Result<Option<Network>, StartError> {
+        if !self
+            .settings
+            .pod_network
+            .is_some_and(|network| network.required)
+        {
+            return Ok(None);
+        }
+        let network = Network::open()?;
+        let message = "the agent is setting it up";
+        self.network
+            .send_replace(NetworkState::unavailable("Starting", message));
+        Ok(Some(network))
+    }
+
+    /// Connects the node's pods to those of other nodes, or takes back what an earlier agent published of that.
+    fn run_pod_network(
+        &self,
+        network: Option<Network>,
+        cluster: &Cluster,
+        writer: &Writer,
+        recorder: &Recorder,
+    ) {
+        let stop = self.stop.clone();
+        let mut node = self.node.subscribe();
+        let Some(PodNetwork { mode, .. }) = self.settings.pod_network else {
+            let writer = writer.clone();
+            let leave = async move {
+                let registered = node
+                    .wait_for(|node| node["metadata"]["uid"].is_string())
+                    .await;
+                if let Ok(node) = registered.map(|node| Arc::clone(&node)) {
+                    network::withdraw(&writer, &node).await;
+                }
+            };
+            self.tasks
+                .spawn(async move { stop.run_until_cancelled(leave).await });
+            return;
+        };
+        let manager = network::Manager {
+            name: self.settings.node_name.clone(),
+            mode,
+            network,
+            client: cluster.client.clone(),
+            writer: writer.clone(),
+            node,
+            addresses: self.settings.addresses.subscribe(),
+            runtime: Arc::clone(&self.runtime),
+            state: self.network.clone(),
+            recorder: recorder.clone(),
+            paths: self.settings.paths.clone(),
+        };
+        self.tasks
+            .spawn(async move { stop.run_until_cancelled(manager.run()).await });
+    }
+
+    fn follow_addresses(&self) {
+        if self.settings.follow_addresses {
+            let (settings, stop) = (Arc::clone(&self.settings), self.stop.clone());
+            self.tasks.spawn(async move {
+                let follow = settings.addresses.follow(settings.address_peer.as_ref());
+                stop.run_until_cancelled(follow).await
+            });
         }
     }
 

@@ -5,15 +5,17 @@ use std::path::Path;
 use super::resources::RESOURCES_FILE;
 use crate::agent::lock::FILE as LOCK_FILE;
 use crate::agent::runtime_record;
+use crate::agent::settings::POD_ADDRESSES;
 
 /// All that an agent creates, in the order of deletion: what a repeated cleanup needs is last. The data directory may
 /// contain other files, such as the user's seccomp profiles.
-pub const FILES: [&str; 10] = [
+pub const FILES: [&str; 11] = [
     "logs",
     "process",
     "pki",
     "bin",
     "pods",
+    POD_ADDRESSES,
     runtime_record::NEW_FILE,
     runtime_record::FILE,
     "resources.new",

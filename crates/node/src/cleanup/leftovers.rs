@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kennel_network::cni::Places;
+
 use super::resources::Resources;
 use super::{Failure, end_pods, end_shims, logs, mounts, unmount_below};
 use crate::agent::Paths;
@@ -155,6 +157,29 @@ impl Leftovers {
         let failed =
             |error: std::io::Error| Failure::new(format!("pods in {}", data.display()), &error);
         Process::open(options).map(Some).map_err(failed)
+    }
+
+    /// Whether the agent has made a pod network.
+    pub fn has_network(&self) -> bool {
+        self.search.resources.pod_network.is_some()
+    }
+
+    /// Removes the pod network, which pods must not need any more.
+    pub async fn remove_network(&self) -> Vec<Failure> {
+        let Some(dirs) = &self.search.resources.pod_network else {
+            return Vec::new();
+        };
+        let places: Vec<Places> = dirs
+            .iter()
+            .map(|dir| Places {
+                configurations: dir.clone(),
+                ..Places::default()
+            })
+            .collect();
+        match kennel_network::cleanup(&places).await {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![Failure::new("the pod network", &error)],
+        }
     }
 
     /// Whether the agent has routed services.

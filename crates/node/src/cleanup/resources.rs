@@ -19,6 +19,8 @@ pub struct Resources {
     pub cri_sockets: BTreeSet<PathBuf>,
     /// Directories of container logs.
     pub log_dirs: BTreeSet<PathBuf>,
+    /// Directories of CNI configurations, if it has made a pod network.
+    pub pod_network: Option<BTreeSet<PathBuf>>,
     /// Whether the agent routed services.
     pub proxy: bool,
 }
@@ -40,6 +42,14 @@ impl Resources {
         Self::update(data, |resources| {
             resources.cri_sockets.extend(socket.map(Path::to_owned));
             resources.log_dirs.insert(logs.to_owned());
+        })
+    }
+
+    /// Records that the agent makes a pod network, and where the configuration of that goes.
+    pub fn add_pod_network(data: &Path, configurations: Option<&Path>) -> io::Result<()> {
+        Self::update(data, |resources| {
+            let all = resources.pod_network.get_or_insert_default();
+            all.extend(configurations.map(Path::to_owned));
         })
     }
 
@@ -77,9 +87,12 @@ mod tests {
         let socket = Path::new("/run/containerd/containerd.sock");
         Resources::add(data.path(), None, Path::new("/var/log")).unwrap();
         Resources::add(data.path(), Some(socket), Path::new("/logs")).unwrap();
+        Resources::add_pod_network(data.path(), Some(Path::new("/etc/cni/net.d"))).unwrap();
+        Resources::add_pod_network(data.path(), None).unwrap();
         let expected = Resources {
             cri_sockets: BTreeSet::from([socket.to_owned()]),
             log_dirs: BTreeSet::from(["/var/log".into(), "/logs".into()]),
+            pod_network: Some(BTreeSet::from(["/etc/cni/net.d".into()])),
             proxy: false,
         };
         assert_eq!(Resources::read(data.path()).unwrap(), Some(expected));

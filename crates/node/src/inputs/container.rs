@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use kennel_core::pod::tracker::StartFailure;
 use serde_json::Value;
 
+use super::cluster_services::Services;
 use super::env::{Sources, Variables};
 use super::files::{dns, hostname, hosts, termination_message};
 use super::volumes::{MountError, Mounts, create_dir, sort_mounts};
 use super::write_lock::WriteLock;
 use super::{Shared, limits, sandbox, security};
-use crate::agent::{Paths, machine};
+use crate::agent::{ApiAddress, Paths, machine};
 use crate::json::{flag, text, texts};
 use crate::pods::{Pod, start_failure};
 use crate::runtime::{ContainerConfig, Image, Mount};
@@ -48,7 +49,10 @@ impl Shared {
         let missing =
             || start_failure::container_config(format!("the pod has no container \"{name}\""));
         let spec = pod.raw_container(name).ok_or_else(missing)?;
-        let variables = self.variables(pod, spec, addresses).await?;
+        let services = self.services.of(pod).await;
+        let services = services.map_err(start_failure::container_config)?;
+        let api = services.api.as_ref();
+        let variables = self.variables(pod, spec, (addresses, api)).await?;
         let expand = |key: &str| {
             let words = texts(spec, key).into_iter();
             words.map(|word| variables.expand(&word)).collect()
@@ -57,7 +61,7 @@ impl Shared {
         let security = security::of_container(pod, spec, image, has_images, &profiles);
         let logs = self.settings.paths.pod_logs(&pod.id).join(name);
         sandbox::create_log_dir(&logs).map_err(start_failure::container_config)?;
-        let mounts = lock.run(|| self.mounts(pod, spec, run, &variables));
+        let mounts = lock.run(|| self.mounts(pod, spec, (run, &services), &variables));
         let mounts = mounts.await.map_err(start_failure::container_config)?;
         Ok(ContainerConfig {
             name: name.to_owned(),
@@ -87,16 +91,17 @@ impl Shared {
         &self,
         pod: &Pod,
         container: &Value,
-        addresses: &[IpAddr],
+        (addresses, api): (&[IpAddr], Option<&ApiAddress>),
     ) -> Result<Variables, StartFailure> {
         self.objects.register(pod);
         let allocatable = self.allocatable();
+        let host = self.settings.addresses.current();
         let sources = Sources {
             pod,
-            fields: self.runtime_fields(pod, addresses),
+            fields: self.runtime_fields(pod, addresses, &host),
             objects: &self.objects,
             allocatable: &allocatable,
-            api: self.settings.api.as_ref(),
+            api,
         };
         let mut variables = sources
             .variables(container)
@@ -112,7 +117,7 @@ impl Shared {
         &self,
         pod: &Pod,
         container: &Value,
-        run: &Run<'_>,
+        (run, services): (&Run<'_>, &Services),
         variables: &Variables,
     ) -> Result<Vec<Mount>, MountError> {
         let own = Mounts {
@@ -121,7 +126,7 @@ impl Shared {
             variables,
         };
         let mut mounts = own.of(container)?;
-        let files = self.files(pod, container, run);
+        let files = self.files(pod, container, run, services);
         for (container_path, host_path) in files.map_err(MountError::Files)? {
             // The container's own mounts have precedence.
             if mounts
@@ -145,6 +150,7 @@ impl Shared {
         pod: &Pod,
         container: &Value,
         run: &Run<'_>,
+        services: &Services,
     ) -> io::Result<Vec<(PathBuf, PathBuf)>> {
         let paths = &self.settings.paths;
         let dir = paths.pod(&pod.id.uid);
@@ -157,7 +163,7 @@ impl Shared {
         }
         // Runtimes with images write it themselves.
         if !self.about.images
-            && let Some(content) = self.dns(pod)
+            && let Some(content) = self.dns(pod, services)
         {
             let path = dir.join("resolv.conf");
             rewrite(&path, &dns::write(&content))?;

@@ -4,6 +4,7 @@
 //!                 ┌▶ volumes ─▶ disk, tmpfs        refresh: updates them while the pod runs
 //!   pod ─▶ Inputs ┼▶ env, files, security, limits ─▶ SandboxConfig, ContainerConfig
 //!                 └▶ pull_secrets
+//!   cluster_services: addresses of the API and of the DNS server
 //!   objects: ConfigMaps and Secrets, watched while pods reference them       tokens: of service accounts
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! Settings that the node does not support are errors; none is ignored silently.
 
 mod capacity;
+mod cluster_services;
 mod container;
 mod env;
 mod files;
@@ -39,6 +41,7 @@ use tokio::sync::watch;
 
 pub use self::volumes::EMPTY_DIR;
 
+use self::cluster_services::ClusterServices;
 use self::container::Run;
 use self::env::field::RuntimeFields;
 use self::objects::Objects;
@@ -62,6 +65,7 @@ struct Shared {
     client: kube::Client,
     settings: Arc<Settings>,
     about: About,
+    services: ClusterServices,
     objects: Objects,
     tokens: Tokens,
     node: OnceLock<watch::Receiver<Arc<Value>>>,
@@ -78,6 +82,7 @@ impl Inputs {
     /// `about` describes the runtime.
     pub fn new(client: kube::Client, settings: Arc<Settings>, about: About) -> Self {
         let shared = Shared {
+            services: ClusterServices::new(client.clone(), Arc::clone(&settings)),
             objects: Objects::new(client.clone()),
             tokens: Tokens::new(client.clone()),
             client,
@@ -190,8 +195,12 @@ impl PodInputs for Inputs {
 
 impl Shared {
     /// `addresses` are the pod's own.
-    fn runtime_fields<'a>(&'a self, pod: &Pod, addresses: &'a [IpAddr]) -> RuntimeFields<'a> {
-        let host_ips = &self.settings.addresses;
+    fn runtime_fields<'a>(
+        &'a self,
+        pod: &Pod,
+        addresses: &'a [IpAddr],
+        host_ips: &'a [IpAddr],
+    ) -> RuntimeFields<'a> {
         RuntimeFields {
             node_name: &self.settings.node_name,
             host_ips,

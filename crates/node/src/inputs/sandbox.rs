@@ -8,6 +8,7 @@ use kennel_core::pod::tracker::StartFailure;
 use kube::api::Request;
 use serde_json::Value;
 
+use super::cluster_services::Services;
 use super::files::{dns, hostname};
 use super::volumes::{self, VolumeError, VolumeSources};
 use super::write_lock::{Removal, WriteLock};
@@ -69,10 +70,11 @@ impl Shared {
         lock: &WriteLock,
     ) -> Result<(), StartFailure> {
         let allocatable = self.allocatable();
+        let host = self.settings.addresses.current();
         let sources = VolumeSources {
             pod,
             paths: &self.settings.paths,
-            fields: self.runtime_fields(pod, &[]),
+            fields: self.runtime_fields(pod, &[], &host),
             objects: &self.objects,
             tokens: &self.tokens,
             allocatable: &allocatable,
@@ -100,6 +102,8 @@ impl Shared {
         let own = security::of_sandbox(pod, &self.profiles()).map_err(start_failure::sandbox)?;
         let log_dir = self.settings.paths.pod_logs(&pod.id);
         create_log_dir(&log_dir).map_err(start_failure::sandbox)?;
+        let services = self.services.of(pod).await;
+        let services = services.map_err(start_failure::sandbox)?;
         Ok(SandboxConfig {
             pod: pod.id.clone(),
             attempt,
@@ -109,7 +113,7 @@ impl Shared {
             host_ipc: flag(spec, "hostIPC"),
             share_processes: flag(spec, "shareProcessNamespace"),
             ports: ports(pod),
-            dns: self.dns(pod),
+            dns: self.dns(pod, &services),
             sysctls: sysctls(pod).map_err(start_failure::sandbox)?,
             log_dir,
             data_dir: self.settings.paths.data.clone(),
@@ -131,9 +135,14 @@ impl Shared {
     }
 
     /// None if the pod can use the machine's own file.
-    pub(super) fn dns(&self, pod: &Pod) -> Option<Dns> {
+    pub(super) fn dns(&self, pod: &Pod, services: &Services) -> Option<Dns> {
         let machine = dns::of_machine(pod.host_network());
-        let own = dns::of_pod(pod, &self.settings, machine.clone());
+        let own = dns::of_pod(
+            pod,
+            &services.dns,
+            &self.settings.cluster_domain,
+            machine.clone(),
+        );
         for (reason, message) in own.warnings {
             self.warn(pod, reason, message);
         }

@@ -19,6 +19,7 @@ mod node_endpoints;
 mod response;
 mod route;
 mod server;
+mod strangers;
 pub mod stream;
 mod usage;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kennel_client::metrics::{Counter, Observed, Page};
+use kennel_network::cni::Places;
 use tokio::sync::mpsc;
 
 use super::{
@@ -93,6 +94,10 @@ impl Runtime for InstrumentedRuntime {
 
     async fn health(&self) -> Health {
         self.runtime.health().await
+    }
+
+    async fn cni(&self) -> Result<Option<Places>> {
+        self.runtime.cni().await
     }
 
     async fn list(&self) -> Result<Vec<Found>> {

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kennel_core::pod::Observed;
+use kennel_network::cni::Places;
 use tokio::sync::mpsc;
 
 pub use self::config::{
@@ -137,6 +138,11 @@ pub trait Runtime: Send + Sync + 'static {
     fn about(&self) -> About;
 
     async fn health(&self) -> Health;
+
+    /// Where the network of pods is configured; none if pods have the host's.
+    async fn cni(&self) -> Result<Option<Places>> {
+        Ok(None)
+    }
 
     /// All pods, including those that an earlier agent started.
     async fn list(&self) -> Result<Vec<Found>>;

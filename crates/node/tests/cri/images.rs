@@ -64,7 +64,7 @@ async fn missing_images_are_refused(fixture: &Fixture) {
         message.starts_with(r#"Failed to apply default image tag "Not An Image": couldn't parse"#),
         "{message}"
     );
-    // Nobody listens there.
+    // No registry listens there.
     let nowhere = "127.0.0.1:1/absent:1";
     let (why, message) = refusal(fixture, nowhere, PullPolicy::IfNotPresent).await;
     assert_eq!(why, "ErrImagePull");

@@ -33,10 +33,12 @@ fn allocate(api: &Api, row: &Resource, service: &mut Value, old: Option<&Value>)
             taken.add(&serde_json::from_slice(&stored.value).unwrap_or_default());
         }
     }
-    let errors = allocate::allocate(service, old, &taken, &api.settings.service_cidr.0);
-    if errors.is_empty() {
-        return Ok(());
+    let ranges = &api.settings.service_cidr.0;
+    let errors = allocate::allocate(service, old, &taken, ranges);
+    if !errors.is_empty() {
+        let name = service["metadata"]["name"].as_str().unwrap_or_default();
+        return Err(ApiError::invalid(row, name, &errors));
     }
-    let name = service["metadata"]["name"].as_str().unwrap_or_default();
-    Err(ApiError::invalid(row, name, &errors))
+    let allocated = allocate::allocate_health_check_port(service, old, &taken, ranges);
+    allocated.map_err(ApiError::internal)
 }

@@ -39,6 +39,8 @@ const ABOUT: &str = "backup.json";
 /// How the names of backups in a directory begin and end; a time is between, so that they sort by age.
 const NAME_PREFIX: &str = "kennel-";
 const NAME_SUFFIX: &str = ".backup";
+/// Follows the name of a file while it is being written.
+const UNFINISHED_SUFFIX: &str = ".new";
 
 /// `backup.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -193,7 +195,7 @@ fn write_verified(
     secret: Option<&Secret>,
 ) -> Result<u64, BackupError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
+    name.push(UNFINISHED_SUFFIX);
     let new = path.with_file_name(name);
     let outcome = write_synced(&new, members, secret)
         .map_err(at(&new))
@@ -206,7 +208,7 @@ fn write_verified(
         })
         .and_then(|()| rename_synced(&new, path).map_err(at(path)));
     if outcome.is_err() {
-        // What cannot be removed, is overwritten by the next one.
+        // What cannot be removed, a later scheduled backup removes.
         let _absent = fs::remove_file(&new);
     }
     outcome?;

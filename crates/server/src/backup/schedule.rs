@@ -11,7 +11,7 @@ use std::time::Duration;
 use kennel_core::metric::Page;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backup, BackupError, NAME_PREFIX, NAME_SUFFIX, SecretFile};
+use super::{Backup, BackupError, NAME_PREFIX, NAME_SUFFIX, SecretFile, UNFINISHED_SUFFIX};
 use crate::metrics;
 
 pub const EVERY_DEFAULT: Duration = Duration::from_hours(24);
@@ -19,6 +19,9 @@ pub const KEEP_DEFAULT: u16 = 7;
 
 /// How soon a backup that failed is tried again, unless the interval is shorter.
 const RETRY: Duration = Duration::from_mins(10);
+
+/// A file that has been unfinished for so long is of a backup that was interrupted, not of one that another server makes.
+const INTERRUPTED: Duration = Duration::from_hours(24);
 
 /// When and where to back up.
 #[derive(Clone, Debug)]
@@ -95,7 +98,8 @@ fn back_up(schedule: &Schedule, data_dir: &Path) -> bool {
                     value.reason
                 );
             }
-            if let Err(error) = remove_old(&schedule.dir, usize::from(schedule.keep)) {
+            let keep = usize::from(schedule.keep);
+            if let Err(error) = remove_old(&schedule.dir, keep, jiff::Timestamp::now()) {
                 tracing::error!(%error, "cannot remove old backups from {}", schedule.dir.display());
             }
             true
@@ -150,11 +154,22 @@ fn due_in(newest: Option<jiff::Timestamp>, every: Duration, now: jiff::Timestamp
     age.map_or(Duration::ZERO, |age| every.saturating_sub(age))
 }
 
-fn remove_old(dir: &Path, keep: usize) -> io::Result<()> {
+/// Removes all but the newest backups, and what interrupted ones have left.
+fn remove_old(dir: &Path, keep: usize, now: jiff::Timestamp) -> io::Result<()> {
     let backups = list(dir)?;
     let old = backups.len().saturating_sub(keep);
     for path in &backups[..old] {
         fs::remove_file(path)?;
+    }
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let begun = path
+            .to_str()
+            .and_then(|name| name.strip_suffix(UNFINISHED_SUFFIX));
+        let begun = begun.and_then(|name| time_of(Path::new(name)));
+        if begun.is_some_and(|begun| now - INTERRUPTED > begun) {
+            fs::remove_file(path)?;
+        }
     }
     Ok(())
 }
@@ -170,13 +185,20 @@ mod tests {
         for day in 1..=5 {
             fs::write(dir.path().join(names(day)), "").unwrap();
         }
-        for other in ["kennel-notes.backup", "kennel-20260101T000000Z.backup.new"] {
+        // The last one is of a backup that was interrupted four days ago.
+        for other in [
+            "kennel-notes.backup",
+            "notes.backup.new",
+            "kennel-20260104T120000Z.backup.new",
+            "kennel-20260101T000000Z.backup.new",
+        ] {
             fs::write(dir.path().join(other), "").unwrap();
         }
-        remove_old(dir.path(), 2).unwrap();
+        let now = "2026-01-05T00:00:00Z".parse().unwrap();
+        remove_old(dir.path(), 2, now).unwrap();
         let left: Vec<PathBuf> = list(dir.path()).unwrap();
         assert_eq!(left, [4, 5].map(|day| dir.path().join(names(day))));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 5);
         assert_eq!(
             newest(dir.path()),
             Some("2026-01-05T00:00:00Z".parse().unwrap())

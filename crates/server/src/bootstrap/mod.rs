@@ -2,6 +2,7 @@
 
 mod aggregation;
 mod roles;
+mod services;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::tree::text;
 use crate::verbs;
 
 pub(crate) use aggregation::watch_aggregated_roles;
+pub(crate) use services::keep_services;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// The config map with the CA of the cluster, which pods trust.
@@ -48,38 +50,7 @@ pub(crate) async fn ensure_initial_objects(api: &Arc<Api>) -> Result<()> {
     }
     roles::ensure(api).await?;
     aggregation::aggregate_all(api).await?;
-    kubernetes_service(api).await
-}
-
-/// The Service `kubernetes`, through which pods reach the API, and its endpoints.
-async fn kubernetes_service(api: &Arc<Api>) -> Result<()> {
-    let labels = json!({"component": "apiserver", "provider": "kubernetes"});
-    let address = api.settings.address;
-    let service = json!({
-        "metadata": {"name": "kubernetes", "labels": labels},
-        "spec": {
-            "clusterIP": api.settings.service_cidr.0.first().to_string(),
-            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": address.port()}],
-        },
-    });
-    ensure(api, "", "services", Some("default"), service).await?;
-    // Endpoints may not point at loopback addresses.
-    let ip = Some(address.ip()).filter(|ip| !ip.is_loopback());
-    let ports = json!([{"name": "https", "port": address.port(), "protocol": "TCP"}]);
-    let subsets = ip.map(|ip| json!({"addresses": [{"ip": ip}], "ports": ports}));
-    let subsets = Vec::from_iter(subsets);
-    let labels = json!({"endpointslice.kubernetes.io/skip-mirror": "true"});
-    let object = json!({"metadata": {"name": "kubernetes", "labels": labels}, "subsets": subsets});
-    replace(api, "", "endpoints", "default", object).await?;
-    let labels = json!({"kubernetes.io/service-name": "kubernetes"});
-    let endpoints = ip.map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}}));
-    let slice = json!({
-        "metadata": {"name": "kubernetes", "labels": labels},
-        "addressType": if address.is_ipv4() { "IPv4" } else { "IPv6" },
-        "endpoints": Vec::from_iter(endpoints),
-        "ports": ports,
-    });
-    replace(api, "discovery.k8s.io", "endpointslices", "default", slice).await
+    services::ensure_services(api).await
 }
 
 fn all_namespaces(api: &Api) -> Vec<String> {

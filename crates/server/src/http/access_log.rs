@@ -58,6 +58,8 @@ impl AccessLog {
     /// Why an operator should know of the request.
     fn concern(&self, code: u16, took: Duration) -> Option<&'static str> {
         match code {
+            // The storage quota has an alarm of its own.
+            507 => None,
             500.. => Some("server error"),
             _ if took >= SLOW && !self.long_lived => Some("slow request"),
             _ => None,
@@ -105,6 +107,7 @@ mod tests {
             assert_eq!(log.concern(code, SLOW), Some("slow request"), "{code}");
         }
         assert_eq!(log.concern(503, quick), Some("server error"));
+        assert_eq!(log.concern(507, quick), None);
         log.set_long_lived();
         assert_eq!(log.concern(200, SLOW * 60), None);
         assert_eq!(log.concern(500, SLOW * 60), Some("server error"));

@@ -25,9 +25,17 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 /// The accept loop completes an iteration at least this often, for its health check.
 const TURN: Duration = Duration::from_secs(5);
 
+/// Who may connect to a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clients {
+    All,
+    /// This machine, and the pods of nodes.
+    OfThisMachine,
+}
+
 /// Serves until `stop`; then ends watches, waits for requests to finish, and returns.
 pub(crate) async fn serve(
-    listener: TcpListener,
+    (listener, clients): (TcpListener, Clients),
     tls: Tls,
     api: Arc<Api>,
     timeouts: Timeouts,
@@ -42,7 +50,7 @@ pub(crate) async fn serve(
     };
     let connections = TaskTracker::new();
     tokio::select! {
-        () = accept_all(&listener, &shared, &connections, &accepting) => {}
+        () = accept_all((&listener, clients), &shared, &connections, &accepting) => {}
         () = stop.cancelled() => {}
     }
     drop(listener);
@@ -56,7 +64,7 @@ pub(crate) async fn serve(
 
 /// Returns if the socket is broken.
 async fn accept_all(
-    listener: &TcpListener,
+    (listener, clients): (&TcpListener, Clients),
     shared: &Shared,
     connections: &TaskTracker,
     accepting: &Accepting,
@@ -71,9 +79,12 @@ async fn accept_all(
         match accepted {
             Ok((permit, (socket, address))) => {
                 accepting.accepted();
-                let connection = connection::serve(socket, address, shared.clone());
+                let shared = shared.clone();
                 connections.spawn(async move {
-                    connection.await;
+                    if clients == Clients::All || is_of_this_machine(&shared.api, &socket, address)
+                    {
+                        connection::serve(socket, address, shared).await;
+                    }
                     drop(permit);
                 });
             }
@@ -91,6 +102,16 @@ async fn accept_all(
             }
         }
     }
+}
+
+/// Whether a client is on this machine, or in a pod.
+fn is_of_this_machine(api: &Api, socket: &TcpStream, client: SocketAddr) -> bool {
+    let own = socket.local_addr().is_ok_and(|own| own.ip() == client.ip());
+    let admitted = own || client.ip().is_loopback() || api.is_pod_address(client.ip());
+    if !admitted {
+        tracing::debug!(%client, "rejecting a connection: it is not from this machine");
+    }
+    admitted
 }
 
 /// Whether this socket will never accept a connection again. Other errors pass: a lack of file descriptors or memory, a

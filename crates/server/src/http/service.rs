@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http::{Request, Response, header};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
 use kennel_types::Verb;
 
 use super::access_log::AccessLog;
@@ -23,18 +26,31 @@ use crate::router;
 use crate::status::ApiError;
 use crate::upgrade::{Invalidation, Upgrade};
 
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Serves a request of a client in this process.
-pub async fn answer<B>(
+pub fn answer<B>(
     api: &Arc<Api>,
     request: Request<B>,
     caller: impl Into<Caller>,
-) -> Response<Body>
+) -> BoxFuture<'_, Response<Body>>
 where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
 {
+    let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+    answer_boxed(api, request, caller.into())
+}
+
+/// Boxed, so that the handling of requests is compiled once, in this crate: the code of an `async fn` is generated anew
+/// in each crate that polls it.
+fn answer_boxed(
+    api: &Arc<Api>,
+    request: Request<UnsyncBoxBody<Bytes, BoxError>>,
+    caller: Caller,
+) -> BoxFuture<'_, Response<Body>> {
     let timeouts = Timeouts::default();
-    answer_within(api, request, caller.into(), timeouts, None, None).await
+    answer_within(api, request, caller, timeouts, None, None).boxed()
 }
 
 /// Serves a request. A panic in a handler becomes an answer with 500.

@@ -81,6 +81,7 @@ impl Strategy for Service {
         let mut errors = Errors::new();
         transition::check_addresses(&mut errors, new, old);
         transition::check_class(&mut errors, new, old);
+        transition::check_health_check_port(&mut errors, new, old);
         validate::service(&mut errors, new);
         errors
     }

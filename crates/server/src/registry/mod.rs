@@ -148,6 +148,9 @@ pub struct Resource {
     /// Whether agents and controllers create its objects again by themselves and nothing depends on their identity, so that
     /// a damaged one may be replaced.
     pub recreated: bool,
+    /// Whether a state that a newer one has replaced may be left out of watches: the objects are large, change often, and every
+    /// node watches them.
+    pub coalesced: bool,
     /// A member that is stored byte for byte as the client sent it, since controllers compare its bytes.
     pub raw_field: Option<&'static str>,
     /// Set when the row is another version of objects that an earlier row stores.

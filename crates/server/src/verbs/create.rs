@@ -126,7 +126,7 @@ pub(super) async fn insert(
         return insert_generated(api, author.user, row, namespace, document).await;
     }
     let entry = Entry::of(row, namespace, &document)?;
-    api.admit_growth(author.user, 0, entry.value.len())?;
+    api.admit_growth(author.user, row, 0, entry.value.len())?;
     // Freed before the disk is waited for: the waiting future stays small, and the memory is reused while
     // it is still in the processor's cache.
     drop(document);
@@ -166,7 +166,7 @@ async fn insert_generated(
     loop {
         attempts -= 1;
         let entry = Entry::of(row, namespace, &document)?;
-        api.admit_growth(user, 0, entry.value.len())?;
+        api.admit_growth(user, row, 0, entry.value.len())?;
         match store(api, row, entry).await {
             Err(error) if error.reason == Reason::AlreadyExists && attempts > 0 => {
                 tree::remove(&mut document.tree, "metadata.name");

@@ -15,7 +15,7 @@ use crate::tree::{self, text};
 
 const PATH: &str = "metadata.managedFields";
 
-/// Who writes.
+/// The field manager.
 #[derive(Clone, Copy)]
 pub(crate) struct Author<'a> {
     pub(crate) user: &'a User,

@@ -181,6 +181,24 @@ pub(crate) async fn amend(
     update::modify(api, whole, edit).await.map(drop)
 }
 
+/// Deletes an object for the server itself.
+pub(crate) async fn remove(
+    api: &Api,
+    user: &User,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<()> {
+    let at = At {
+        row,
+        namespace,
+        name,
+    };
+    let options = options::DeleteOptions::default();
+    let deleted = delete::delete_object(api, user, at, &options).await;
+    deleted.map(drop)
+}
+
 /// Serves a collection that is always empty.
 pub fn empty(
     api: &Api,

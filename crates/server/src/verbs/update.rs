@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kennel_core::certificates::revocation as rules;
 use kennel_core::managed_fields::{Managers, Ownership};
 use kennel_store::{Durability, Op, WriteError, Written};
 use kennel_types::{Reason, Verb};
@@ -293,7 +292,8 @@ async fn write(
     }
     // What is being deleted may grow: only so does it go away.
     if !tree::is_deleting(&document.tree) {
-        api.admit_growth(change.by.user, stored.value.len(), value.len())?;
+        let (before, after) = (stored.value.len(), value.len());
+        api.admit_growth(change.by.user, change.at.row, before, after)?;
     }
     // As in a create: no tree stays in memory while the disk is waited for, unless the answer shows it.
     drop(old);
@@ -329,7 +329,7 @@ pub(super) async fn commit(
         && let Some(user) = at.row.admission.revoked_user(at.name)
     {
         let now = api.settings.certificates.now();
-        revocation::revoke(&*api.store, &user, rules::cutoff(now)).await?;
+        revocation::revoke(&*api.store, &user, now).await?;
     }
     let op = match update {
         None => Op::Delete { key, expected },

@@ -137,6 +137,11 @@ pub struct Subscription {
 }
 
 impl Subscription {
+    /// How many watchers the collection has.
+    pub(super) fn watchers(&self) -> usize {
+        self.hub.watchers()
+    }
+
     /// Whether the hub ended the watch because its buffer was full.
     pub fn was_too_slow(&self) -> bool {
         self.registration.too_slow.load(Ordering::Acquire)

@@ -2,11 +2,13 @@
 //! [`stream`] encodes the events of a watcher as lines.
 //!
 //! Watchers are indexed by their filter (a name, a field such as `spec.nodeName`, a label, a namespace), so
-//! that the cost of an event depends on the watchers that it matches, not on all of them.
+//! that the cost of an event depends on the watchers that it matches, not on all of them. [`queue`] leaves out states of large
+//! objects that newer ones have replaced before they were sent.
 
 pub mod event;
 pub mod filter;
 pub mod hub;
+mod queue;
 pub mod stream;
 
 pub use event::{Change, Shared};

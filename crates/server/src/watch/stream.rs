@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use serde_json::json;
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::event::{line, line_of_json};
 use super::hub::Subscription;
+use super::queue::{Pace, Queue};
 use super::{Change, Filter, Shared};
 use crate::object::Stored;
 use crate::present::Presenter;
@@ -40,7 +40,10 @@ pub struct Stream {
     /// How live events become those of the resource, and which of them the watcher wants, if they are another's.
     view: Option<(Projector, Filter)>,
     /// What to send before live events.
-    due: VecDeque<Due>,
+    before: VecDeque<Due>,
+    live: Queue,
+    /// `None` if live events are sent at once.
+    pace: Option<Pace>,
     /// Live events up to this revision are part of the state or history already.
     covered: u64,
     bookmarks: bool,
@@ -84,11 +87,14 @@ impl Stream {
         }
         let now = Instant::now();
         let (next_bookmark, deadline) = (now + BOOKMARK_EVERY, now + lasts);
+        let coalesced = presenter.row().coalesced;
         Self {
             subscription,
             presenter,
             view: None,
-            due,
+            before: due,
+            live: Queue::new(coalesced),
+            pace: coalesced.then(Pace::default),
             covered,
             bookmarks,
             next_bookmark,
@@ -116,45 +122,57 @@ impl Stream {
             if self.ended {
                 return None;
             }
-            let wake = self.deadline.min(self.next_bookmark);
+            let now = Instant::now();
             // Checked first, so that a busy watch still ends and sends bookmarks.
-            if self.due.is_empty() && Instant::now() >= wake {
+            if self.before.is_empty() && now >= self.wake() {
                 match self.on_timer() {
                     Some(lines) => return Some(lines),
                     None => continue,
                 }
             }
-            let chunk = self.gather();
-            if !chunk.is_empty() {
-                return Some(chunk);
+            let held = self.pace.as_mut().is_some_and(|pace| pace.is_holding(now));
+            if !held || !self.before.is_empty() || self.live.is_full() {
+                let chunk = self.gather();
+                if !chunk.is_empty() {
+                    return Some(chunk);
+                }
             }
             let received = tokio::select! {
                 received = self.subscription.receiver.recv() => received,
                 () = self.timer.as_mut() => {
-                    if let Some(bookmark) = self.on_timer() {
-                        return Some(bookmark);
-                    }
+                    let wake = self.wake();
+                    self.timer.as_mut().reset(wake);
                     continue;
                 }
             };
             match received {
                 Some((shared, change)) => self.take_live(shared, change),
+                None if !self.live.is_empty() => self.pace = None,
                 None => return self.cut_off(),
             }
         }
     }
 
+    /// The next bookmark or the deadline.
+    fn wake(&self) -> Instant {
+        self.deadline.min(self.next_bookmark)
+    }
+
     /// Everything that is ready to be sent, up to one chunk.
     fn gather(&mut self) -> Bytes {
         let mut lines = Vec::new();
-        let mut bytes = 0;
-        while bytes < CHUNK_BYTES
-            && let Some(due) = self.waiting()
-        {
+        let (mut bytes, mut live_bytes) = (0, 0);
+        while bytes < CHUNK_BYTES {
+            let is_live = self.before.is_empty();
+            let Some(due) = self.waiting() else { break };
             let line = self.encode(&due);
             bytes += line.len();
+            if is_live {
+                live_bytes += line.len();
+            }
             lines.push(line);
         }
+        self.hold(live_bytes);
         match lines.as_mut_slice() {
             // A single line is sent as the shared bytes.
             [line] => std::mem::take(line),
@@ -163,32 +181,55 @@ impl Stream {
         }
     }
 
-    fn waiting(&mut self) -> Option<Due> {
-        loop {
-            if let Some(due) = self.due.pop_front() {
-                return Some(due);
-            }
-            match self.subscription.receiver.try_recv() {
-                Ok((shared, change)) => self.take_live(shared, change),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return None,
+    /// Has the next events wait, if all are sent and these were expensive. The state at the beginning is for this watcher alone.
+    fn hold(&mut self, live_bytes: usize) {
+        let Some(pace) = self.pace.as_mut().filter(|_| live_bytes > 0) else {
+            return;
+        };
+        pace.sent(live_bytes);
+        if self.live.is_empty() {
+            pace.hold(Instant::now(), self.subscription.watchers());
+            if let Some(until) = pace.until() {
+                let wake = self.wake();
+                self.timer.as_mut().reset(wake.min(until));
             }
         }
     }
 
-    /// Makes a live event due, unless the state or history already covers it.
+    fn waiting(&mut self) -> Option<Due> {
+        if let Some(due) = self.before.pop_front() {
+            return Some(due);
+        }
+        loop {
+            // All of them, so that the queue knows which state of an object is the latest.
+            while !self.live.is_full()
+                && let Ok((shared, change)) = self.subscription.receiver.try_recv()
+            {
+                self.take_live(shared, change);
+                if self.pace.is_none() {
+                    break;
+                }
+            }
+            let next = self.live.pop();
+            if next.is_some() || self.subscription.receiver.is_empty() {
+                return next.map(|(shared, change)| Due::Event(shared, change));
+            }
+        }
+    }
+
+    /// Queues a live event, unless the state or history already covers it.
     fn take_live(&mut self, shared: Arc<Shared>, change: Change) {
         if shared.event.revision <= self.covered {
             return;
         }
         let Some((projector, filter)) = &self.view else {
-            return self.due.push_back(Due::Event(shared, change));
+            return self.live.push(shared, change);
         };
-        let events = projector.events(&shared.event).into_iter();
-        let wanted = events.filter_map(|event| {
-            let change = Change::of(&event, filter)?;
-            Some(Due::Event(Arc::new(Shared::new(event)), change))
-        });
-        self.due.extend(wanted);
+        for event in projector.events(&shared.event) {
+            if let Some(change) = Change::of(&event, filter) {
+                self.live.push(Arc::new(Shared::new(event)), change);
+            }
+        }
     }
 
     fn encode(&mut self, due: &Due) -> Bytes {
@@ -226,14 +267,13 @@ impl Stream {
         self.ended = now >= self.deadline;
         if !self.ended {
             self.next_bookmark = now + BOOKMARK_EVERY;
-            self.timer
-                .as_mut()
-                .reset(self.deadline.min(self.next_bookmark));
+            let wake = self.wake();
+            self.timer.as_mut().reset(wake);
         }
         if !self.bookmarks {
             return None;
         }
-        // Events up to this position are in the buffer: send them before the bookmark.
+        // Events up to this position are in the buffers: send them before the bookmark.
         let position = self.subscription.position().max(self.covered);
         let mut out = BytesMut::new();
         while let Some(due) = self.waiting() {

@@ -212,7 +212,7 @@ async fn a_dry_run_of_a_change_answers_with_the_change_and_stores_nothing() {
     assert_eq!(server.get(&format!("{MAPS}/a")).await.ok(), before);
 }
 
-/// The two versions of a budget have the same fields: who wrote one of them owns those of the other.
+/// The two versions of a budget have the same fields: an owner of one of them owns those of the other.
 #[tokio::test]
 async fn managers_meet_across_the_versions_of_a_kind() {
     const BUDGETS: &str = "/apis/policy/VERSION/namespaces/default/poddisruptionbudgets/b";

@@ -160,7 +160,7 @@ async fn the_old_version_of_a_budget_is_another_view_of_the_same_object() {
     };
     assert_eq!(selectors(BUDGETS).await, [json!({}), term("Exists")]);
     assert_eq!(selectors(&old).await, [term("DoesNotExist"), json!({})]);
-    // A change through one version leaves what the other says of the rest.
+    // A change through one version keeps the fields of the other.
     let more = json!({"spec": {"minAvailable": 2}});
     let changed = server
         .patch(MERGE, &format!("{old}/none"), &more)

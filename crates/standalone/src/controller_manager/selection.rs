@@ -7,6 +7,7 @@ pub const CERTIFICATE_SIGNER: &str = "certificatesigningrequest-signing-controll
 pub const CERTIFICATE_CLEANER: &str = "certificatesigningrequest-cleaner-controller";
 pub const DAEMON_SET: &str = "daemonset-controller";
 pub const SCHEDULER: &str = "kube-scheduler";
+pub const NODE_IPAM: &str = "node-ipam-controller";
 pub const NODE_LIFECYCLE: &str = "node-lifecycle-controller";
 pub const TAINT_EVICTION: &str = "taint-eviction-controller";
 pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
@@ -27,6 +28,7 @@ const NAMES: &[&str] = &[
     DISRUPTION,
     ENDPOINTS,
     NAMESPACE,
+    NODE_IPAM,
     NODE_LIFECYCLE,
     POD_GARBAGE_COLLECTOR,
     RESOURCE_QUOTA,

@@ -205,7 +205,6 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
     fn stats(&self) -> Option<Stats> {
         Some(Stats {
             bytes: self.memory.state_bytes() as u64,
-            damaged: self.damaged.len() as u64,
             ..self.counters.read()
         })
     }

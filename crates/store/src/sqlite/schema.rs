@@ -40,6 +40,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
         quick_check(&connection, path)?;
     }
     configure(&connection).map_err(failed)?;
+    write_ahead(&connection, path)?;
     migrate::run(&connection, found).map_err(failed)?;
     Ok(connection)
 }
@@ -138,12 +139,25 @@ fn recognise(connection: &Connection, path: &Path) -> Result<i32, OpenError> {
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "PRAGMA page_size = {PAGE_BYTES};
-         PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
          PRAGMA cache_size = -{CACHE_KIBIBYTES};
          PRAGMA wal_autocheckpoint = 0;
          PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};"
     ))
+}
+
+/// Sets the journal up. SQLite does not fail if the file system cannot have a write-ahead log (it lacks shared memory, say): it
+/// answers with the mode that the file has.
+fn write_ahead(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let set = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+    let mode: String = set.map_err(|source| failed(path, source))?;
+    if mode.eq_ignore_ascii_case("wal") {
+        return Ok(());
+    }
+    Err(OpenError::NoWriteAheadLog {
+        path: path.to_owned(),
+        mode,
+    })
 }
 
 /// The name of the seal that the whole file was last written with; empty when it was written with none.
@@ -165,4 +179,17 @@ pub(super) fn record_seal(connection: &Connection, name: &str) -> rusqlite::Resu
     )?;
     connection.execute("INSERT INTO seal VALUES (?1)", [name])?;
     connection.execute_batch("COMMIT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_cannot_have_a_write_ahead_log_is_refused() {
+        let connection = Connection::open_in_memory().unwrap();
+        let refused = write_ahead(&connection, Path::new("/x/kennel.db")).unwrap_err();
+        let words = "/x/kennel.db cannot have a write-ahead log (its journal mode stays memory)";
+        assert!(refused.to_string().starts_with(words), "{refused}");
+    }
 }

@@ -202,7 +202,7 @@ async fn lazy_writes_alone_never_take_the_counter_back() {
         "{} after {held} was shown",
         after.revision()
     );
-    // The renewals are lost, which is allowed; whoever saw one is told so.
+    // The renewals are lost, which is allowed; a write that names one of them is refused as stale.
     assert_eq!(value(&after, "/lease").as_deref(), Some("held"));
     assert!(matches!(
         update(&after, "/lease", held, "x").await,

@@ -16,6 +16,8 @@ use crate::common::{TestStore, create_op, delete_op, open, text, update_op};
 
 /// Set for the child to its data directory.
 const CHILD: &str = "KENNEL_STORE_TEST_CHILD";
+/// The seed of the child's choices; 0 if it is not set.
+pub(crate) const SEED: &str = "KENNEL_STORE_TEST_SEED";
 /// Concurrent writers, so that batches hold several writes.
 const TASKS: usize = 8;
 /// Keys per writer, few enough that each is created, changed and deleted all the time.
@@ -208,12 +210,17 @@ pub(crate) fn run(dir: &Path, writes: usize, longest: usize) -> TestStore {
         });
     }
     print(&Line::Ready);
+    let seed = std::env::var(SEED).map_or(0, |text| text.parse().expect("a seed is a number"));
+    let mut seeds = fastrand::Rng::with_seed(seed);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build();
     runtime.expect("a runtime starts").block_on(async {
         let tasks: Vec<_> = (0..TASKS)
-            .map(|task| tokio::spawn(write_on(store.clone(), task, writes, longest)))
+            .map(|task| {
+                let random = seeds.fork();
+                tokio::spawn(write_on(store.clone(), task, random, writes, longest))
+            })
             .collect();
         for task in tasks {
             task.await.expect("a writing task does not panic");
@@ -222,8 +229,13 @@ pub(crate) fn run(dir: &Path, writes: usize, longest: usize) -> TestStore {
     store
 }
 
-async fn write_on(store: TestStore, task: usize, writes: usize, longest: usize) {
-    let mut random = fastrand::Rng::new();
+async fn write_on(
+    store: TestStore,
+    task: usize,
+    mut random: fastrand::Rng,
+    writes: usize,
+    longest: usize,
+) {
     for _ in 0..writes {
         let key = format!("/a/{task}/{}", random.u64(..KEYS));
         let current = store.get(&key);

@@ -1,4 +1,5 @@
-//! Kills a writing process repeatedly, and checks what it left on disk.
+//! Kills a writing process repeatedly, and checks what it left on disk. The seed replays what is written, and how long each
+//! process lives; how far it gets in that time is the machine's.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -125,8 +126,9 @@ impl Expected {
 }
 
 /// Runs one process and kills it after some lines and a moment more; returns all it said.
-fn run_and_kill(dir: &Path, lines_before: usize, delay: Duration) -> Vec<Line> {
+fn run_and_kill(dir: &Path, seed: u64, lines_before: usize, delay: Duration) -> Vec<Line> {
     let mut process = child::command(&[], TEST, dir)
+        .env(child::SEED, seed.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the test binary runs");
@@ -193,7 +195,7 @@ fn nothing_acknowledged_is_lost() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let mut random = fastrand::Rng::new();
+    let mut random = fastrand::Rng::with_seed(kennel_test_support::fresh_seed());
     let mut expected = Expected::default();
     let started = Instant::now();
     let mut kills = 0;
@@ -205,7 +207,7 @@ fn nothing_acknowledged_is_lost() {
             random.usize(..LINES_MAX)
         };
         let delay = Duration::from_micros(random.u64(..DELAY_MAX_US));
-        expected.record(&run_and_kill(dir.path(), lines, delay));
+        expected.record(&run_and_kill(dir.path(), random.u64(..), lines, delay));
         kills += 1;
         if random.u32(..16) == 0 {
             let left_at = runtime.block_on(check_watch(dir.path(), expected.shown));

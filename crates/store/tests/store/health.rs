@@ -1,4 +1,4 @@
-//! What a store says of its writer: it works, its disk takes nothing, it has ended.
+//! The health of a store's writer: it works, its disk is full, it has ended.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Files the store must not open, and what it says about them.
+//! Files that the store must not open, and its errors.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -153,7 +153,7 @@ impl Containerd {
         fs::write(place.join("hosts.toml"), text).expect("it can be written");
     }
 
-    /// Takes an image away, behind the back of whoever uses it.
+    /// Removes an image without telling the agent.
     pub fn remove_image(&self, name: &str) {
         run(self.ctr().args(["images", "remove", "--sync", name]));
     }
@@ -174,7 +174,7 @@ impl Containerd {
     /// Kills it. What it runs goes on.
     pub fn kill(&self) {
         if let Some(mut child) = self.process().take() {
-            // It may have ended already, which is what is asked for.
+            // It may have exited already.
             let _ended = child.kill();
             let _reaped = child.wait();
         }
@@ -210,7 +210,7 @@ impl Containerd {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As an operator does who installs the package of plugins.
+    /// As the Debian package of CNI plugins does.
     fn give_usual_plugins(&self) {
         assert!(
             self.network.has_disk(),

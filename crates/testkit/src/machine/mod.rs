@@ -7,6 +7,7 @@
 //!   Image       busybox and what a test adds, packed as container engines load it
 //!   Registry    where a containerd pulls images from, with a password or without
 //!   Lan         machines that see each other, for guides
+//!   Links       machines on links with a router between them
 //! ```
 //!
 //! All of it needs root. It is taken away when it is dropped and, by a process that waits for that, when the
@@ -16,6 +17,7 @@ mod containerd;
 mod disk;
 mod image;
 mod lan;
+mod links;
 mod network;
 mod reaper;
 mod registry;
@@ -23,6 +25,7 @@ mod registry;
 pub use containerd::{Builder, Containerd};
 pub use image::Image;
 pub use lan::Lan;
+pub use links::Links;
 pub use network::Network;
 pub use registry::Registry;
 

@@ -29,12 +29,18 @@ pub struct Network {
 impl Network {
     /// Makes one. Its only way out is to the test's own namespace.
     pub fn new() -> Self {
+        let mut network = Self::bare(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
+        (network.gateway, network.address) = connect(&network.name);
+        network
+    }
+
+    /// Makes one with no interface but that of the loop. The caller gives it this address, and a way to the test's.
+    pub(super) fn bare(address: Ipv4Addr, gateway: Ipv4Addr) -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("kennel-{}-{number}", std::process::id());
         let reaper = Reaper::of_network(&name);
         run(Command::new("ip").args(["netns", "add", &name]));
         run(Command::new("ip").args(["-n", &name, "link", "set", "lo", "up"]));
-        let (gateway, address) = connect(&name);
         Self {
             name,
             address,

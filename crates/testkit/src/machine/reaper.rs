@@ -1,4 +1,4 @@
-//! What takes machines away: a script that waits until nobody holds the other end of its input, whether the
+//! Removes machines: a script that waits for the end of its standard input, whether the
 //! test ended well, panicked or was killed.
 
 use std::path::Path;

@@ -116,7 +116,7 @@ impl Shelf {
             }
             let shelf = Arc::clone(&self);
             std::thread::spawn(move || {
-                // Who asks may go away in the middle of an answer.
+                // The client may disconnect in the middle of a response.
                 let _gone = socket.and_then(|socket| shelf.answer(&socket));
             });
         }

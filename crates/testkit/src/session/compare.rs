@@ -42,7 +42,7 @@ fn line_matches(pattern: &str, line: &str) -> bool {
         || without_namespace(&line).is_some_and(|line| text_matches(&pattern, &line))
 }
 
-/// What kubectl says of a deletion, as it was said before 1.34: `pod "a" deleted from default namespace` names the
+/// kubectl's output of a deletion in the form before 1.34: `pod "a" deleted from default namespace` names the
 /// namespace since.
 fn without_namespace(line: &str) -> Option<String> {
     let (before, after) = line.split_once("deleted from ")?;

@@ -1,6 +1,6 @@
 //! Sessions in pages for people: the blocks of a Markdown page that are commands, and where they are run.
 
-/// What a page says of its tests.
+/// The test environment that a page declares.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
     /// The environment that it declares, `<!-- tested: ENVIRONMENT -->`, if it does.

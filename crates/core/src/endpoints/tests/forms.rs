@@ -106,6 +106,59 @@ fn conditions_are_upstreams() {
     check_conditions((true, true, true), [true, true, true], ready);
 }
 
+/// Checks the hints of the one endpoint, on node `n1` in zone `z1`.
+fn check_hints(distribution: &Value, member: PodFacts, expected: &Value) {
+    let spec = json!({"trafficDistribution": distribution, "ports": [{"port": 80}]});
+    let fixture = Fixture::of(service(&spec), [member]);
+    let hints = &fixture.slice()["endpoints"][0]["hints"];
+    assert_eq!(hints, expected, "{distribution}");
+}
+
+#[test]
+fn n2_2_hints_name_the_zone_and_the_node_of_ready_endpoints() {
+    let zone = json!({"forZones": [{"name": "z1"}]});
+    let both = json!({"forZones": [{"name": "z1"}], "forNodes": [{"name": "n1"}]});
+    check_hints(&json!("PreferSameZone"), pod(1), &zone);
+    check_hints(&json!("PreferClose"), pod(1), &zone);
+    check_hints(&json!("PreferSameNode"), pod(1), &both);
+    check_hints(&Value::Null, pod(1), &Value::Null);
+    let unready = PodFacts {
+        ready: false,
+        ..pod(1)
+    };
+    check_hints(&json!("PreferSameNode"), unready, &Value::Null);
+    let leaving = PodFacts {
+        terminating: true,
+        ..pod(1)
+    };
+    check_hints(&json!("PreferSameNode"), leaving, &Value::Null);
+}
+
+#[test]
+fn n2_2_hints_follow_the_service_and_the_node() {
+    let spec = |distribution: Value| {
+        service(&json!({"trafficDistribution": distribution, "ports": [{"port": 80}]}))
+    };
+    let mut fixture = Fixture::of(spec(json!("PreferSameNode")), [pod(1)]);
+    let hints = |fixture: &Fixture| fixture.slice()["endpoints"][0]["hints"].clone();
+    // A node without a zone.
+    fixture.tracker.node(fixture.now, &"n1".into(), None);
+    fixture.converge();
+    assert_eq!(hints(&fixture), json!({"forNodes": [{"name": "n1"}]}));
+    fixture
+        .tracker
+        .service(fixture.now, spec(json!("PreferSameZone")));
+    fixture.converge();
+    assert_eq!(hints(&fixture), Value::Null);
+    let zone = Some("z2".into());
+    fixture.tracker.node(fixture.now, &"n1".into(), zone);
+    fixture.converge();
+    assert_eq!(hints(&fixture), json!({"forZones": [{"name": "z2"}]}));
+    fixture.tracker.service(fixture.now, spec(Value::Null));
+    fixture.converge();
+    assert_eq!(hints(&fixture), Value::Null);
+}
+
 #[test]
 fn pods_that_cannot_be_reached_are_left_out() {
     let without_address = PodFacts {

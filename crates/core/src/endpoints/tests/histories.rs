@@ -80,10 +80,12 @@ fn random_service(rng: &mut Rng, uid: u32) -> ServiceFacts {
         .choice([json!(["IPv4"]), json!(["IPv4", "IPv6"])])
         .unwrap();
     let target = rng.choice([json!(80), json!("web")]).unwrap();
+    let distribution = ["", "PreferSameNode", "PreferClose"][uid as usize % 3];
     let spec = json!({
         "selector": selector, "ipFamilies": families,
         "clusterIP": rng.choice(["None", "10.96.0.1"]).unwrap(),
         "publishNotReadyAddresses": rng.u8(0..4) == 0,
+        "trafficDistribution": distribution,
         "ports": [{"name": "p", "port": 80, "targetPort": target}],
     });
     let mut facts = named_service(name, &spec);
@@ -152,9 +154,12 @@ impl Expected {
                 facts::Target::Name(_) => pod.ports.first().map(|port| port.number),
             };
             let ready = service.publish_not_ready || pod.ready && !pod.terminating;
+            // No node of these tests has a zone.
+            let node_hint = service.distribution == Some(Distribution::SameNode) && ready;
+            let hint = if node_hint { node } else { "" };
             for address in &pod.addresses {
                 if service.families.contains(&Family::of(*address)) {
-                    all.insert(format!("{port:?} {address} {ready} {}", pod.uid));
+                    all.insert(format!("{port:?} {address} {ready} {hint} {}", pod.uid));
                 }
             }
         }
@@ -177,11 +182,13 @@ impl Expected {
                 assert_eq!(*owner, *service.uid, "{hint}");
                 for endpoint in items(&slice["endpoints"]) {
                     let port = slice["ports"][0]["port"].as_u64();
+                    let hint = &endpoint["hints"]["forNodes"][0]["name"];
                     let line = format!(
-                        "{port:?} {} {} {}",
+                        "{port:?} {} {} {} {}",
                         endpoint["addresses"][0].as_str().unwrap(),
                         endpoint["conditions"]["ready"],
-                        endpoint["targetRef"]["uid"].as_str().unwrap()
+                        hint.as_str().unwrap_or_default(),
+                        endpoint["targetRef"]["uid"].as_str().unwrap(),
                     );
                     assert!(written.insert(line), "{hint}: twice: {endpoint}");
                 }

@@ -4,6 +4,7 @@ mod fake_api;
 mod fixture;
 mod forms;
 mod histories;
+mod large;
 mod writes;
 
 use std::sync::Arc;
@@ -33,6 +34,11 @@ fn named_service(name: &str, spec: &Value) -> ServiceFacts {
 
 /// A ready pod of `web`.
 fn pod(number: u8) -> PodFacts {
+    numbered_pod(number.into())
+}
+
+fn numbered_pod(number: u16) -> PodFacts {
+    let [high, low] = number.to_be_bytes();
     let labels = [("app".to_owned(), "web".to_owned())];
     PodFacts {
         namespace: "ns".into(),
@@ -40,7 +46,7 @@ fn pod(number: u8) -> PodFacts {
         uid: format!("u{number:03}").into(),
         labels: Arc::new(labels.into()),
         node: Some("n1".into()),
-        addresses: vec![[10, 0, 0, number].into()],
+        addresses: vec![[10, 0, high, low].into()],
         ready: true,
         ready_changed: Some(Timestamp::from_secs(100)),
         terminating: false,

@@ -57,10 +57,11 @@ fn slices_have_a_limit_and_only_changes_are_written() {
 fn changes_by_other_clients_are_repaired() {
     let mut fixture = Fixture::of(service(&json!({"ports": [{"port": 80}]})), [pod(1), pod(2)]);
     let right = fixture.slice().clone();
-    let corrupt: [fn(&mut Value); 6] = [
+    let corrupt: [fn(&mut Value); 7] = [
         |slice| slice["endpoints"] = json!([]),
         |slice| slice["endpoints"][0]["addresses"] = json!(["192.0.2.1"]),
         |slice| slice["endpoints"][0]["hints"] = json!({"forZones": [{"name": "z"}]}),
+        |slice| slice["endpoints"][0]["hints"] = json!({"forNodes": [{"name": "n2"}]}),
         |slice| slice["ports"] = json!([{"name": "x", "port": 1, "protocol": "UDP"}]),
         |slice| slice["metadata"]["labels"]["extra"] = json!("x"),
         |slice| slice["metadata"]["ownerReferences"] = json!([]),

@@ -1,6 +1,7 @@
 //! Nodes that are not eligible, with and without pods.
 
-use kennel_types::Timestamp;
+use kennel_types::condition::ConditionStatus;
+use kennel_types::{Condition, ConditionType, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::{Cause, Verdict};
@@ -225,6 +226,58 @@ fn an_unreachable_node_without_pod_gets_it_when_it_is_ready() {
     let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
                    its pod is created when it is ready";
     fixture.missing(Cause::NodeNotReady, message);
+}
+
+#[test]
+fn n1_6_a_node_without_a_network_gets_its_pod_when_it_has_one() {
+    let taint = "node.kubernetes.io/network-unavailable";
+    let fixture = Fixture::new().n1(|node| {
+        node.conditions.push(Condition {
+            r#type: ConditionType::NetworkUnavailable,
+            status: ConditionStatus::True,
+            reason: "NoRouteCreated".to_owned(),
+            message: "no probe through 10.0.0.2 is answered.".to_owned(),
+            ..Condition::default()
+        });
+    });
+    let why = "NoRouteCreated: no probe through 10.0.0.2 is answered";
+    let tainted = fixture.taint(taint, "", "NoSchedule");
+    let message =
+        format!("the node has no pod network ({why}): its pod is created when it has one");
+    let answer = tainted.missing(Cause::NetworkUnavailable, &message);
+    let remedy = answer.remedy.as_deref().unwrap_or_default();
+    assert!(remedy.contains("kennel doctor network"), "{remedy}");
+    assert!(!remedy.contains("tolerations"), "{remedy}");
+    // A pod that ran before stays.
+    let running = tainted.pod(ready("p1", "n1"));
+    let message = format!(
+        "the node has no pod network ({why}): its pod runs, and others are not placed here"
+    );
+    running.check(Verdict::Runs, Cause::NetworkUnavailable, &message);
+}
+
+#[test]
+fn n1_6_a_daemon_that_tolerates_a_missing_network_is_told_of_it() {
+    let fixture = Fixture::with(json!({"hostNetwork": true}))
+        .n1(|node| {
+            node.conditions.push(Condition {
+                r#type: ConditionType::NetworkUnavailable,
+                status: ConditionStatus::True,
+                reason: "NoPodCIDR".to_owned(),
+                ..Condition::default()
+            });
+        })
+        .pod(ready("p1", "n1"));
+    let fixture = fixture.taint("node.kubernetes.io/network-unavailable", "", "NoSchedule");
+    let answer = fixture.answer();
+    let node = &answer.nodes[0];
+    assert_eq!(node.verdict, Verdict::Runs);
+    assert!(
+        node.remarks
+            .contains(&"the node has no pod network (NoPodCIDR)".to_owned()),
+        "{:?}",
+        node.remarks
+    );
 }
 
 #[test]

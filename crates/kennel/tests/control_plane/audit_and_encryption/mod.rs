@@ -1,5 +1,4 @@
-//! What a server keeps about those who change things, and how it keeps secrets: the audit log and
-//! encryption at rest, against the real binary and the bytes it leaves on the disk.
+//! The audit log and encryption at rest, against the real binary and the bytes that it leaves on the disk.
 
 mod audit;
 mod encryption;

@@ -15,7 +15,7 @@ const CRASHES: usize = 4;
 /// How long it lives at most between two crashes: about as long as a rollout here takes.
 const LIFE_MS: u64 = 400;
 
-/// Changes the DaemonSet `busy` again and again, whoever answers or not, until told to stop.
+/// Changes the DaemonSet `busy` again and again, also while the server is down, until it is stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -58,7 +58,7 @@ impl Load {
     }
 }
 
-/// A cluster with a DaemonSet that nobody touches and one that is changed all the time.
+/// A cluster with a DaemonSet that does not change and one that changes all the time.
 fn populated(arguments: &[&str]) -> Fixture {
     let mut fixture = Fixture::start(arguments);
     fixture.create(SETS, &daemon_set("calm", "image"));

@@ -44,7 +44,7 @@ impl Drop for Nodes {
     }
 }
 
-/// How many nodes are ready, and how many nobody has heard of.
+/// How many nodes are ready, and how many are unknown.
 fn readiness(fixture: &mut Fixture) -> (usize, usize) {
     let nodes = fixture.list("/api/v1/nodes");
     let ready = |node: &Value, wanted: &str| {

@@ -1,5 +1,5 @@
 //! The scheduler when things go wrong, and when room must be made: whatever is refused or lost, every pod
-//! ends on a node that has room for it, and no room is kept for nobody.
+//! ends on a node that has room for it, and no room stays reserved.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 const PATIENCE: Duration = Duration::from_mins(2);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// An API with nodes that nobody runs, and a scheduler for which things go wrong.
+/// An API with Node objects, and a scheduler whose requests fail.
 struct Cluster {
     admin: Client,
     faults: Faults,
@@ -42,7 +42,7 @@ impl Cluster {
             let node: Node = serde_json::from_value(object).unwrap();
             let nodes: Api<Node> = Api::all(cluster.admin.clone());
             nodes.create(&PostParams::default(), &node).await.unwrap();
-            // Nobody is there to find it ready.
+            // No probe finds it ready.
             let ready = Patch::Merge(json!({"spec": {"taints": null}}));
             let name = format!("n{number}");
             let how = PatchParams::default();
@@ -121,7 +121,7 @@ fn node_of(pod: &Pod) -> String {
 async fn bindings_that_fail_or_whose_answers_get_lost_leave_nothing_assumed() {
     for seed in 1..=3 {
         let cluster = Cluster::new(Faults::seeded(seed), 3).await;
-        // All the room there is, to the last processor: whoever is counted twice keeps somebody out.
+        // All the room there is: a pod that is counted twice would keep another one out.
         for number in 0..12 {
             cluster.pod(&format!("p{number}"), "1", &json!({})).await;
         }

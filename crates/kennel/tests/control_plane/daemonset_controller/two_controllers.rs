@@ -281,7 +281,7 @@ async fn upstreams_controller_is_noticed_by_its_pods_and_events() {
             "spec": {"nodeName": "sim-1", "containers": [{"name": "agent", "image": "one"}]}});
         serde_json::from_value(pod).unwrap()
     };
-    // Somebody has copied a pod: that alone is no controller.
+    // A copied pod alone is no sign of another controller.
     let (pods, create) = (fixture.pods(), PostParams::default());
     pods.create(&create, &pod("agent-copied")).await.unwrap();
     fixture

@@ -30,7 +30,7 @@ pub(crate) struct Fixture {
     /// Seconds that have passed.
     pub(crate) now: u64,
     renewals: i64,
-    /// While there is somebody who waits outside of the runtime, its clock stands still by itself.
+    /// While a blocking thread runs, tokio does not advance the paused clock by itself.
     _still: mpsc::SyncSender<()>,
 }
 
@@ -148,7 +148,7 @@ impl Fixture {
         self.renew(name).await;
     }
 
-    /// A node says how it is.
+    /// A node updates its status.
     pub(crate) async fn report(&mut self, name: &str, ready: &str) {
         let condition = |kind: &str, status: &str| {
             json!({"type": kind, "status": status, "reason": "Said", "message": "by the node",
@@ -176,7 +176,7 @@ impl Fixture {
         self.renew_at(name, &time).await;
     }
 
-    /// A pod runs on a node, ready, and stays there when it is deleted until somebody confirms that.
+    /// A pod runs on a node, ready, and stays there when it is deleted until the test confirms that.
     pub(crate) async fn pod(&self, name: &str, node: &str, tolerations: Value) {
         let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
@@ -270,7 +270,7 @@ impl Fixture {
         conditions.find(|c| c["type"] == kind).unwrap_or_default()
     }
 
-    /// Waits until somebody has told this about an object.
+    /// Waits for an event about an object.
     pub(crate) async fn told(&self, about: &str, reason: &str, message: &str) {
         self.until(async || {
             let events = self

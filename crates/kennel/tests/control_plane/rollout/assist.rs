@@ -54,10 +54,7 @@ fn r11_an_assistant_stages_the_rollouts_of_the_clusters_own_controller() {
     fixture.wait_for_event("PolicyInvalid", "fills every gap with the newest template");
 
     // The counters are the other controller's, the states are on its revisions.
-    let revisions = kubectl
-        .run(&["get", "controllerrevisions", "-o", "json"])
-        .ok();
-    let revisions: Value = serde_json::from_str(&revisions).unwrap();
+    let revisions = kubectl.get(&["controllerrevisions"]).unwrap();
     let verdict = |revision: &Value| {
         revision["metadata"]["annotations"]["rollout.kennel.dev/verdict"].clone()
     };

@@ -1,4 +1,4 @@
-//! Checks at the end of stages (R7): a real Prometheus, a webhook, and whom the controller does not ask.
+//! Checks at the end of stages (R7): a real Prometheus, a webhook, and hosts that are not allowed.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -68,7 +68,7 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It may have ended already, which is what is asked for.
+        // It may have exited already.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

@@ -124,12 +124,7 @@ impl Fixture {
 
     /// The nodes whose pod has this version.
     pub(super) fn nodes_with(&self, version: &str) -> BTreeSet<String> {
-        let pods = self
-            .cluster
-            .kubectl
-            .run(&["get", "pods", "-o", "json"])
-            .ok();
-        let pods: Value = serde_json::from_str(&pods).unwrap();
+        let pods = self.cluster.kubectl.get(&["pods"]).unwrap();
         let pods = pods["items"].as_array().unwrap().iter();
         let image = format!("example.com/agent:{version}");
         let with = pods.filter(|pod| pod["spec"]["containers"][0]["image"] == image.as_str());

@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 pub(crate) const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 pub(crate) const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A server that waits for nobody longer than this.
+/// A server with this read timeout.
 pub(crate) const PATIENCE_SECONDS: u64 = 1;
+
+/// The DNS server in a server's process has watches of its own, which tests that count watches do not expect.
+const NO_DNS: &str = "--dns-listen=off";
 
 /// A server and the administrator's access to it.
 pub(crate) struct Fixture {
@@ -17,7 +20,7 @@ pub(crate) struct Fixture {
 
 /// A server with the patience of every day.
 pub(crate) fn server() -> Fixture {
-    Fixture::of(Kennel::server(KENNEL))
+    Fixture::of(Kennel::start(KENNEL, &["server", NO_DNS]))
 }
 
 /// A server with little patience.
@@ -25,7 +28,7 @@ pub(crate) fn impatient() -> Fixture {
     let seconds = PATIENCE_SECONDS.to_string();
     Fixture::of(Kennel::start(
         KENNEL,
-        &["server", "--patience-seconds", &seconds],
+        &["server", NO_DNS, "--patience-seconds", &seconds],
     ))
 }
 
@@ -35,7 +38,7 @@ impl Fixture {
         Self { kennel, admin }
     }
 
-    /// Somebody without credentials.
+    /// A client without credentials.
     pub(crate) fn stranger(&self) -> Access {
         Access::stranger(self.kennel.address(), &self.kennel.data_dir())
     }

@@ -27,7 +27,7 @@ const TURNS: usize = 40;
 /// All that the others do is done by then: a hundred times what it takes on a machine that is busy.
 const DONE_BY: Duration = Duration::from_mins(2);
 
-/// A server with people in it who may do everything, without being its administrators.
+/// A server with users who may do everything and are not in `system:masters`.
 struct FloodedServer {
     server: Fixture,
     authority: Authority,
@@ -84,7 +84,7 @@ impl FloodedServer {
         Access::showing(address, &data, &cert, &key)
     }
 
-    /// What `/metrics` says of a lane.
+    /// The metrics of a lane.
     fn figure(&self, name: &str, lane: &str) -> usize {
         let text = self.server.admin.ask("GET", "/metrics", b"").text();
         let start = format!("kennel_inflight_{name}{{lane=\"{lane}\"}} ");
@@ -257,7 +257,7 @@ fn a_flood_from_one_client_is_not_noticed_by_the_others() {
     assert!(flood.end() > 0, "nothing was refused while it hammered");
     // It is gone, and so is all that it held.
     for lane in ["reading", "mutating", "watches"] {
-        // The one who looks takes a seat as well.
+        // The request for the metrics takes a seat as well.
         server.until("requests", lane, |taken| {
             taken == usize::from(lane == "reading")
         });
@@ -266,9 +266,9 @@ fn a_flood_from_one_client_is_not_noticed_by_the_others() {
     server.server.is_well("a flood");
 }
 
-/// Handshakes that nobody finishes, and connections on which nobody speaks.
+/// Unfinished handshakes, and connections without requests.
 #[test]
-fn a_crowd_at_the_door_keeps_nobody_out() {
+fn many_unfinished_connections_refuse_no_other_client() {
     let server = FloodedServer::new();
     let address = server.server.kennel.address();
     let crowd: Vec<_> = (0..140)

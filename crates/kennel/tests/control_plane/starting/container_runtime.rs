@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use kennel_testkit::{Agent, AgentPlan, Deadline, Kennel, Kubectl, Version, eventually};
-use serde_json::Value;
 
 use super::KENNEL;
 
@@ -21,17 +20,11 @@ const DAEMON_SET: &str = r#"{"apiVersion": "apps/v1", "kind": "DaemonSet", "meta
     "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
     "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "c", "image": "i"}]}}}}"#;
 
-fn get(kubectl: &Kubectl, what: &[&str]) -> Result<Value, String> {
-    let arguments = [&["get", "-o", "json"][..], what].concat();
-    let answer = kubectl.run(&arguments);
-    serde_json::from_str(&answer.stdout).map_err(|_| answer.stderr)
-}
-
 /// Waits until the node is not ready because of its runtime.
 fn is_not_ready(kubectl: &Kubectl, node: &str) {
     let expected = "cri unix:///nowhere/containerd.sock";
     eventually(Deadline::seconds(60), || {
-        let node = get(kubectl, &["node", node])?;
+        let node = kubectl.get(&["node", node])?;
         let conditions = node["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
         let ready = conditions.find(|condition| condition["type"] == "Ready");
@@ -50,7 +43,7 @@ fn is_not_ready(kubectl: &Kubectl, node: &str) {
 /// Waits until the node is ready, with the process runtime.
 fn runs_processes(kubectl: &Kubectl, node: &str) {
     eventually(Deadline::seconds(60), || {
-        let node = get(kubectl, &["node", node])?;
+        let node = kubectl.get(&["node", node])?;
         let conditions = node["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
         let ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
@@ -74,7 +67,7 @@ fn up_runs_the_control_plane_without_a_container_runtime() {
             .ok();
         // Controllers and scheduler run.
         eventually(Deadline::seconds(60), || {
-            let pods = get(&kubectl, &["pods"])?;
+            let pods = kubectl.get(&["pods"])?;
             let bound = pods["items"][0]["spec"]["nodeName"] == "here";
             bound.then_some(()).ok_or(pods.to_string())
         });

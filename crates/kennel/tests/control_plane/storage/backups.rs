@@ -4,17 +4,16 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use kennel_testkit::{Deadline, Kennel, eventually};
 use tempfile::TempDir;
 
-use crate::server_faults::fixture::{CONFIGMAPS, Fixture, KENNEL, refusal, server};
+use crate::server_faults::fixture::{CONFIGMAPS, Fixture, refusal, server};
 use crate::storage::{fail, succeed, tamper};
 
 /// What secrets hold in these tests, as it is stored.
 const ENCODED: &str = "dGhlLWNlbGxhci1kb29yLWlzLW9wZW4h";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-fn path(file: &Path) -> &str {
+pub(super) fn path(file: &Path) -> &str {
     file.to_str().unwrap()
 }
 
@@ -39,7 +38,7 @@ fn has(server: &Fixture, name: &str) -> bool {
     server.admin.ask("GET", &path, b"").code == 200
 }
 
-fn private(dir: &TempDir, name: &str, text: &str) -> PathBuf {
+pub(super) fn private(dir: &TempDir, name: &str, text: &str) -> PathBuf {
     let file = dir.path().join(name);
     fs::write(&file, text).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
@@ -230,53 +229,6 @@ fn a_damaged_backup_changes_nothing() {
     let server = Fixture::of(kennel);
     assert!(has(&server, "kept"));
     server.is_well("backups that are none");
-}
-
-#[test]
-fn scheduled_backups_are_made_and_the_newest_kept() {
-    let dir = TempDir::new().unwrap();
-    let backups = dir.path().join("backups");
-    let flags = [
-        "--backup-dir",
-        path(&backups),
-        "--backup-every",
-        "1s",
-        "--backup-keep",
-        "2",
-    ];
-    let arguments = [&["server"], &flags[..]].concat();
-    let server = Fixture::of(Kennel::start(KENNEL, &arguments));
-    assert_eq!(server.create("kept", "value").code, 201);
-    let list = || -> Vec<PathBuf> {
-        let entries = fs::read_dir(&backups).into_iter().flatten();
-        let paths = entries.map(|entry| entry.unwrap().path());
-        let is_backup = |path: &PathBuf| path.extension().is_some_and(|end| end == "backup");
-        let mut paths: Vec<PathBuf> = paths.filter(is_backup).collect();
-        paths.sort();
-        paths
-    };
-    let first = eventually(Deadline::seconds(30), || {
-        list().first().cloned().ok_or("none yet")
-    });
-    eventually(Deadline::seconds(30), || {
-        let list = list();
-        let moved_on = list.len() == 2 && !list.contains(&first);
-        moved_on.then_some(()).ok_or(format!("{list:?}"))
-    });
-    let metrics = server.admin.ask("GET", "/metrics", b"").text();
-    let line = |name: &str| {
-        let mut lines = metrics.lines();
-        let line = lines.find_map(|line| line.strip_prefix(name));
-        line.unwrap().trim().parse::<u64>().unwrap()
-    };
-    assert!(line("kennel_backup_last_success_timestamp_seconds ") > 1_700_000_000);
-    assert_eq!(line("kennel_backup_failures_total "), 0);
-    drop(server);
-    let restored = dir.path().join("restored");
-    let newest = list().pop().unwrap();
-    succeed("restore", &restored, &[path(&newest)]);
-    let key = "/registry/configmaps/default/kept";
-    assert!(succeed("doctor", &restored, &["--raw", key]).contains("value"));
 }
 
 #[test]

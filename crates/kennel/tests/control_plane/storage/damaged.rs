@@ -74,6 +74,12 @@ fn a_damaged_object_is_left_out_named_and_repaired() {
     assert_eq!(created.json()["metadata"]["uid"], uid, "owners stay owners");
     succeed("doctor", &data, &["--discard", KEY]);
     succeed("doctor", &data, &[]);
+    // The metric follows at once, so that an alert ends.
+    let metrics = server.admin.ask("GET", "/metrics", b"").text();
+    assert!(
+        metrics.contains("\nkennel_store_damaged_values 0\n"),
+        "{metrics}"
+    );
     let said = fail("doctor", &data, &["--discard", KEY], 2);
     assert!(said.contains("no damaged object with the key"), "{said}");
 

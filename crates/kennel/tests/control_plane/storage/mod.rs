@@ -4,6 +4,7 @@ mod backups;
 mod damaged;
 mod damaged_owners;
 mod quota;
+mod scheduled_backups;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -66,6 +66,11 @@ fn at_the_quota_users_are_refused_and_the_cluster_works() {
     assert_eq!(alarm.code, 500);
     assert!(alarm.text().contains("of the storage quota of 1Mi"));
     assert_eq!(check("/livez").code, 200, "a restart would not help");
+    let health = |name: &str| {
+        let labels = format!("{{name=\"{name}\",type=\"readyz\"}}");
+        metric(&server, &format!("kubernetes_healthcheck{labels}"))
+    };
+    assert_eq!((health("storage-quota"), health("disk")), (0, 1));
 
     // The controller replaces pods, the scheduler binds them and nodes run them.
     let pods = "/api/v1/namespaces/default/pods";

@@ -47,7 +47,7 @@ impl Target {
         Access::showing(address, &data, cert_pem, key_pem)
     }
 
-    /// The access of somebody with such a certificate from this authority.
+    /// Access with such a certificate of this authority.
     fn issued(&self, params: &CertificateParams, ca_pem: &str, ca_key: KeyPair) -> Access {
         let pair = KeyPair::generate().unwrap();
         let issuer = Issuer::from_ca_cert_pem(ca_pem, ca_key).unwrap();
@@ -55,7 +55,7 @@ impl Target {
         self.showing(&cert.pem(), &pair.serialize_pem())
     }
 
-    /// The access of somebody with such a certificate from the server's own authority.
+    /// Access with such a certificate of the server's own authority.
     fn with_certificate(&self, params: &CertificateParams) -> Access {
         let key = KeyPair::from_pem(&self.pki("ca.key")).unwrap();
         self.issued(params, &self.pki("ca.crt"), key)
@@ -86,7 +86,7 @@ fn bad_certificates() {
     let masters = ["system:masters"];
     let refused = |access: &Access, attempt: &str| {
         unauthorized(&access.ask("GET", SECRETS, b""), attempt);
-        // Not even what is open to those who show nothing.
+        // Not even what anonymous clients may read.
         unauthorized(&access.ask("GET", "/version", b""), attempt);
     };
     let (ca_pem, ca_key) = impostor();

@@ -1,4 +1,4 @@
-//! A server, its administrator, and those who are not.
+//! A server, its administrator, and clients without rights.
 
 use kennel_testkit::{Access, Kennel, Reply};
 use serde_json::Value;
@@ -25,7 +25,7 @@ impl Target {
         Self { kennel, admin }
     }
 
-    /// Somebody without a certificate.
+    /// A client without a certificate.
     pub(crate) fn stranger(&self) -> Access {
         Access::stranger(self.kennel.address(), &self.kennel.data_dir())
     }
@@ -83,7 +83,7 @@ pub(crate) fn unauthorized(reply: &Reply, attempt: &str) {
     assert_eq!(names, expected, "{attempt}: {}", reply.head);
 }
 
-/// Somebody who is known by this name, and has no right to what was asked for.
+/// An authenticated user of this name gets 403.
 #[track_caller]
 pub(crate) fn known_as(reply: &Reply, name: &str) {
     let text = reply.text();

@@ -84,6 +84,57 @@ fn a_broken_release_stops_the_rollout() {
     assert_eq!(answer["ok"], false);
 }
 
+/// As an agent, or a network plugin, writes it.
+#[test]
+fn n1_6_a_node_whose_network_is_missing_is_explained() {
+    let fixture = Fixture::with("", &["--simulate", "2"]);
+    let condition = json!({"status": {"conditions": [{
+        "type": "NetworkUnavailable", "status": "True", "reason": "NoPodCIDR",
+        "message": "the node has no range for pods yet"}]}});
+    let condition = condition.to_string();
+    let patch = [
+        "patch",
+        "node",
+        "sim-2",
+        "--subresource=status",
+        "-p",
+        &condition,
+    ];
+    kennel_testkit::eventually(kennel_testkit::Deadline::seconds(60), || {
+        let patched = fixture.kubectl.run(&patch);
+        (patched.code == 0).then_some(()).ok_or(patched.stderr)
+    });
+    let taint = [
+        "get",
+        "node",
+        "sim-2",
+        "-o",
+        "jsonpath={.spec.taints[*].key}",
+    ];
+    kennel_testkit::eventually(kennel_testkit::Deadline::seconds(60), || {
+        let taints = fixture.kubectl.run(&taint).stdout;
+        let found = taints.contains("node.kubernetes.io/network-unavailable");
+        found.then_some(()).ok_or(taints)
+    });
+    fixture.apply(json!({}), json!({}));
+    let found = fixture.verdict("sim-2", "missing", "network-unavailable");
+    assert_eq!(
+        found["message"],
+        "the node has no pod network (NoPodCIDR: the node has no range for pods yet): its pod is created when it has one"
+    );
+    let remedy = found["remedy"].as_str().unwrap();
+    assert!(remedy.contains("kennel doctor network"), "{remedy}");
+    let described = fixture.kubectl.run(&["describe", "node", "sim-2"]).ok();
+    let line = described
+        .lines()
+        .find(|line| line.contains("NetworkUnavailable"));
+    let line = line.unwrap_or(&described);
+    assert!(
+        line.contains("the node has no range for pods yet"),
+        "{line}"
+    );
+}
+
 #[test]
 fn a_node_without_heartbeats_is_not_ready() {
     let scenario = "nodes:\n- name: sim-2\n  silent: {at: [2s], for: 10m}\n";

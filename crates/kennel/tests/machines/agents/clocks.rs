@@ -15,7 +15,7 @@ use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
 const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 const HOUR: i64 = 3600;
 
-/// What a clock shows more than it should, for who is started by [`Self::program`].
+/// The offset of the clock of processes that [`Self::program`] starts.
 struct Clock {
     dir: tempfile::TempDir,
 }
@@ -119,7 +119,7 @@ fn a_clock_that_is_set_disturbs_no_pod() {
     let after = fleet.pod("steady", is_ready);
     let run = |pod: &Value| pod["status"]["containerStatuses"][0]["containerID"].clone();
     assert_eq!((run(&after), restarts(&after)), (run(&before), 0));
-    // It waits between its crashes as long as ever, and not until the clock is right.
+    // The restart backoff does not depend on the clock.
     let crashed = fleet.pod("crashes", |pod| restarts(pod) >= 2);
     assert!(restarts(&crashed) <= 5, "{crashed:#}");
     let node = fleet.get(&["node", "machine-1"]).unwrap();

@@ -118,7 +118,7 @@ fn rolled_out(fleet: &Fleet) {
     }
 }
 
-/// What the exporter of a machine says.
+/// The metrics of a machine's exporter.
 fn serves(machine: &Machine) -> String {
     eventually(Deadline::seconds(PATIENCE), || {
         machine.get(PORT, "/metrics")
@@ -159,7 +159,7 @@ fn rolls_out_node_by_node(fleet: &Fleet, next: &str) {
     }
 }
 
-/// From the first to the last time that nobody answered, for each time that somebody did again.
+/// Each outage: from its first to its last failed request.
 fn silences(machine: &Machine, done: &AtomicBool) -> Vec<(Instant, Instant)> {
     let (mut silences, mut quiet) = (Vec::new(), None::<(Instant, Instant)>);
     while !done.load(Ordering::Relaxed) {

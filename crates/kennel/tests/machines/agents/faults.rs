@@ -175,7 +175,7 @@ fn a_server_that_is_away_is_not_missed() {
         server,
     } = fleet;
     let server = server.crash_and_come_back_after(|| {
-        // A container that ends while nobody is there is started again all the same.
+        // A container that exits while no agent runs is restarted by the next one.
         kill_watcher(shared.path(), "steady");
         eventually(Deadline::seconds(PATIENCE), || {
             let starts = fs::read_to_string(shared.path().join("steady")).unwrap();

@@ -1,5 +1,6 @@
 //! A server and a few machines that have joined it with a token, as the guide says.
 
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
@@ -149,13 +150,7 @@ impl Fleet {
 
     /// What kubectl gets, as JSON.
     pub(crate) fn get(&self, what: &[&str]) -> Result<Value, String> {
-        let mut arguments = vec!["get", "-o", "json"];
-        arguments.extend(what);
-        let answer = self.kubectl.run(&arguments);
-        if answer.code == 0 {
-            return Ok(serde_json::from_str(&answer.stdout).unwrap());
-        }
-        Err(answer.stderr)
+        self.kubectl.get(what)
     }
 
     pub(crate) fn apply(&self, manifest: &str) {
@@ -164,7 +159,7 @@ impl Fleet {
             .ok();
     }
 
-    /// Waits until the pod is as it is to be, and says how it is.
+    /// Waits until the pod fulfils the condition, and returns it.
     pub(crate) fn pod(&self, name: &str, is: impl Fn(&Value) -> bool) -> Value {
         eventually(Deadline::seconds(PATIENCE), || {
             let pod = self.get(&["pod", name])?;
@@ -245,4 +240,16 @@ impl Home {
             ],
         }
     }
+}
+
+/// How many processes of the machine have this variable (`NAME=value`) in their environment.
+pub(super) fn processes_with(variable: &str) -> usize {
+    let all = fs::read_dir("/proc").unwrap().map(Result::unwrap);
+    // Some end meanwhile.
+    let environments = all.filter_map(|process| fs::read(process.path().join("environ")).ok());
+    let has = |environment: &Vec<u8>| {
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.any(|one| one == variable.as_bytes())
+    };
+    environments.filter(has).count()
 }

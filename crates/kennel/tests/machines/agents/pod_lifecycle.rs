@@ -5,7 +5,7 @@ use std::fs;
 use kennel_testkit::machine::Image;
 use serde_json::Value;
 
-use super::fleet::{Engine, Fleet, has_event, is_ready};
+use super::fleet::{Engine, Fleet, has_event, is_ready, processes_with};
 
 #[test]
 fn the_life_of_pods_in_containers() {
@@ -272,7 +272,8 @@ spec:
   containers:
   - name: c
     image: kennel.test/app:1
-    command: [sh, -c, "trap '' TERM; while :; do touch /s/beat; sleep 0.1; done"]
+    command: [sh, -c, "trap '' TERM; while :; do sleep 0.1; done"]
+    env: [{name: HOLDER, value: SHARED}]
     lifecycle:
       postStart: {exec: {command: [touch, /s/started]}}
       preStop: {exec: {command: [touch, /s/stopping]}}
@@ -281,14 +282,14 @@ spec:
 
 fn ends_with_its_hooks_and_its_grace(fleet: &Fleet, shared: &std::path::Path) {
     fleet.pod("stubborn", is_ready);
+    let holder = format!("HOLDER={}", shared.display());
+    assert!(processes_with(&holder) > 0, "it is seen while it runs");
     assert!(shared.join("started").exists(), "postStart has run");
     assert!(!shared.join("stopping").exists());
     fleet.kubectl.run(&["delete", "pod", "stubborn"]).ok();
     assert!(shared.join("stopping").exists(), "preStop has run");
     // Gone from the API means gone from the machine.
-    fs::remove_file(shared.join("beat")).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert!(!shared.join("beat").exists(), "it still runs");
+    assert_eq!(processes_with(&holder), 0, "it still runs");
 }
 
 const MISPLACED: &str = r#"

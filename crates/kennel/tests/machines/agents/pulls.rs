@@ -27,7 +27,7 @@ fn images_are_pulled_with_and_without_secrets() {
     policies_are_kept(&fleet, &open);
     wrong_secrets_are_told(&fleet, &locked, &private);
     right_secrets_open(&fleet, &locked, &private);
-    // The image is there now, and whoever was told never to pull it has it.
+    // The image is on the node now, so that `imagePullPolicy: Never` finds it.
     fleet.pod("never", is_ready);
     fleet.pod("late", is_ready);
 }
@@ -71,7 +71,7 @@ fn policies_are_kept(fleet: &Fleet, open: &Registry) {
     has_event(fleet, "second", &there);
     assert_eq!(open.asked(&image), asked, "it was there");
 
-    // What the name stands for has changed: who asks always gets that, the others what is there.
+    // The tag names another image now: `Always` gets that one, the other policies the one on the node.
     open.serve(&Image::new("app:1").file("/new", "new"));
     fleet.apply(&pod("always", &image, "Always", ""));
     let always = fleet.pod("always", is_ready);

@@ -1,4 +1,4 @@
-//! Logs that grow: files of 10 MiB, at most five of them, and readers who do not notice.
+//! Logs that grow: files of 10 MiB, at most five of them, and readers lose nothing.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ fn rotate(engine: Engine) {
     let newest = fs::metadata(logs.join("0.log")).unwrap().len();
     assert!(newest < 10 << 20, "{newest}");
 
-    // Whoever follows has seen all of it, once and in order.
+    // `kubectl logs -f` has printed every line once and in order.
     let last = tail(&fleet);
     follower.wait_for(&last);
     let followed = fs::read_to_string(&follower.file).unwrap();

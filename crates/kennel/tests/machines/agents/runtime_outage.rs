@@ -12,15 +12,10 @@ const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p
     "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 0, "nodeName": "here",
     "containers": [{"name": "c", "image": "kennel.test/app:1", "command": ["sleep", "infinity"]}]}}"#;
 
-fn get(kubectl: &Kubectl, what: &[&str]) -> Result<Value, String> {
-    let answer = kubectl.run(&[&["get", "-o", "json"][..], what].concat());
-    serde_json::from_str(&answer.stdout).map_err(|_| answer.stderr)
-}
-
 /// Waits until the condition `Ready` has this status and a message that begins with these words.
 fn wait_for_node(kubectl: &Kubectl, status: &str, words: &str) -> Value {
     eventually(Deadline::seconds(PATIENCE), || {
-        let node = get(kubectl, &["node", "here"])?;
+        let node = kubectl.get(&["node", "here"])?;
         let conditions = node["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
         let ready = conditions.find(|condition| condition["type"] == "Ready");
@@ -72,7 +67,7 @@ fn a_node_becomes_ready_when_containerd_appears_and_not_ready_when_it_dies() {
         "{version}"
     );
     eventually(Deadline::seconds(PATIENCE), || {
-        let pod = get(&kubectl, &["pod", "p"])?;
+        let pod = kubectl.get(&["pod", "p"])?;
         let status = &pod["status"]["containerStatuses"][0];
         let id = status["containerID"].as_str().unwrap_or_default();
         let runs = status["ready"] == true && id.starts_with("containerd://");

@@ -5,7 +5,7 @@ use std::fs;
 use kennel_testkit::machine::{Image, Network};
 use kennel_testkit::{Agent, AgentPlan, Deadline, eventually};
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, PATIENCE, is_ready, processes_with};
 
 fn manifest(name: &str, words: &str) -> String {
     format!(
@@ -93,6 +93,8 @@ fn files_become_pods_without_any_server() {
         });
     };
     beats();
+    let holder = format!("HOLDER={}", shared.path().display());
+    assert!(processes_with(&holder) > 0, "it is seen while it runs");
     agent.kill();
     let last = fs::read_to_string(&beat).unwrap();
     eventually(Deadline::seconds(PATIENCE), || {
@@ -103,10 +105,8 @@ fn files_become_pods_without_any_server() {
     agent.wait_for("all pod sources synced");
     fs::remove_file(dir.join("dog.yaml")).unwrap();
     eventually(Deadline::seconds(PATIENCE), || {
-        let before = fs::read_to_string(&beat).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        let after = fs::read_to_string(&beat).unwrap();
-        (before == after).then_some(()).ok_or(agent_says(&agent))
+        let left = processes_with(&holder);
+        (left == 0).then_some(()).ok_or(agent_says(&agent))
     });
 }
 
@@ -122,6 +122,7 @@ spec:
   - name: c
     image: none
     command: [sh, -c, "while :; do date +%N > /shared/beat; sleep 0.1; done"]
+    env: [{name: HOLDER, value: SHARED}]
     volumeMounts: [{name: shared, mountPath: /shared}]
 "#;
 

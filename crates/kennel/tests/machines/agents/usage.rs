@@ -1,4 +1,4 @@
-//! kubectl top, an old one and a new one, and what agents tell of usage to those who scrape them.
+//! kubectl top, an old one and a new one, and the usage metrics of agents.
 
 use std::io::Write as _;
 use std::path::Path;

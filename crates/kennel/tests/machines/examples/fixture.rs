@@ -52,6 +52,8 @@ impl Fixture {
         arguments.extend([
             format!("--server=https://{gateway}:{}", server.address().port()),
             "--runtime=cri".to_owned(),
+            // An example brings the network.
+            "--network=none".to_owned(),
             format!("--cri-socket={}", machine.socket().display()),
             CALM.to_owned(),
             LOGS.to_owned(),
@@ -98,11 +100,7 @@ impl Fixture {
 
     /// What kubectl gets, as JSON.
     pub(crate) fn get(&self, what: &[&str]) -> Result<Value, String> {
-        let answer = self.kubectl.run(&[&["get", "-o", "json"], what].concat());
-        if answer.code == 0 {
-            return Ok(serde_json::from_str(&answer.stdout).unwrap());
-        }
-        Err(answer.stderr)
+        self.kubectl.get(what)
     }
 
     /// An example's pods on the machine.
@@ -120,13 +118,13 @@ impl Fixture {
         pods[0]["metadata"]["name"].as_str().unwrap().to_owned()
     }
 
-    /// What a script says in a pod.
+    /// The output of a script in a pod.
     pub(crate) fn inside(&self, pod: &str, namespace: &str, script: &str) -> String {
         let exec = ["exec", "-n", namespace, pod, "--", "sh", "-c", script];
         self.kubectl.run(&exec).ok().trim_end().to_owned()
     }
 
-    /// What a script says on the machine, or why it failed.
+    /// The output of a script on the machine, or why it failed.
     pub(crate) fn on_machine(&self, script: &str) -> Result<String, String> {
         let mut command = self.machine.network().command("sh");
         let output = command.args(["-c", script]).output().unwrap();

@@ -28,7 +28,7 @@ fn per_hardware_variants_follow_labels() {
         }
     };
     check(&[], &[], &[]);
-    // Machines with such hardware are often kept free for those who ask for it: both variants know of that.
+    // Nodes with such hardware often have a taint, which both variants tolerate.
     kubectl
         .run(&[
             "taint",

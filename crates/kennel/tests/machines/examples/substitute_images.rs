@@ -151,7 +151,7 @@ fn security_audit() -> Image {
         .file("/www/healthz", "{\"status\": \"ok\"}\n")
 }
 
-/// Keeps a word on disk for whoever comes after it, and answers at its port.
+/// Keeps a word on disk across restarts, and serves it on its port.
 fn node_cache() -> Image {
     let text =
         "echo \"${GENERATION:-first}\" >>/data/generations\nnc -ll -p 6379 -e echo +PONG &\n";

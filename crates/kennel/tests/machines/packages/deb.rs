@@ -240,7 +240,7 @@ fn check_units(machine: &Machine) {
     }
 }
 
-/// systemd restarts services that hang: what it applies to those that run, not what the units say.
+/// systemd restarts services that hang: reads the watchdog of the running services, not of the unit files.
 fn check_watchdogs(machine: &Machine) {
     for (unit, watchdog) in [("kennel-server", "1min"), ("kennel-agent", "2min")] {
         let show = format!("systemctl show -p Restart -p WatchdogUSec {unit}");

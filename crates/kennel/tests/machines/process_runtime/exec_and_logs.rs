@@ -176,7 +176,7 @@ async fn a_terminal_has_a_size_and_ends_with_its_session() {
         .await;
         type_in(&mut session, "exit 9\n").await;
         assert_eq!(timeout(PATIENCE, &mut session.exit).await.unwrap(), Ok(9));
-        // Who leaves without a word ends it.
+        // A client that disconnects ends the command.
         let mut session = fixture.runtime.exec_session(&id, &request).await.unwrap();
         type_in(&mut session, &format!("echo on; sleep {late}\n")).await;
         until("it runs", async || {

@@ -149,7 +149,7 @@ async fn a_shim_that_was_killed_while_no_agent_ran_is_found_out() {
     let nap = nap();
     let id = first.start(&script(&format!("sleep {nap}"))).await;
     let dir = first.dir(&id);
-    // Whoever lives has another start time than this record then says: a number that was given away.
+    // The running process has another start time than this record: the pid was reused.
     let shim = pid(&dir, "shim", 0);
     std::fs::write(dir.join("shim"), format!("{shim} 1 other-boot")).unwrap();
     kill(shim);

@@ -1,4 +1,4 @@
-//! A runtime with a data directory of its own, and what is asked of it most. Ends everything at its end,
+//! A runtime with a data directory of its own, and the most frequent calls. Ends everything when it is dropped,
 //! also when a test fails.
 
 use std::path::{Path, PathBuf};

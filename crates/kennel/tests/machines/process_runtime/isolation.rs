@@ -70,7 +70,7 @@ async fn a_device_is_usable_only_if_it_was_asked_for() {
         ..made
     };
     assert_eq!(fixture.output(&shared).await, stdout(&["refused"]));
-    // Where cgroups have no device rules, the mounts refuse it, also to who may create nodes.
+    // Where cgroups have no device rules, `nodev` mounts refuse it, even with CAP_MKNOD.
     let able = ContainerConfig {
         mounts: vec![volume(host.path(), "/v", false)],
         security: Security {
@@ -149,7 +149,7 @@ async fn a_pod_cannot_take_all_processes_of_the_machine() {
     }
 }
 
-/// A server in a container: says its name to whoever connects.
+/// A server in a container: sends its name on each connection.
 fn serves(port: u16) -> ContainerConfig {
     let program = "$| = 1; \
         $s = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => shift, Listen => 5) or die; \

@@ -49,7 +49,7 @@ fn reachable(file: &Path, place: &Path) -> PathBuf {
     link
 }
 
-/// Run by the test above as somebody without rights.
+/// Run by the test above as an unprivileged user.
 #[tokio::test(flavor = "multi_thread")]
 async fn helper_that_is_nobody() {
     let Some(data) = std::env::var_os("KENNEL_TEST_NOBODY_DATA").map(PathBuf::from) else {

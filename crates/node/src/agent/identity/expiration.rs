@@ -8,12 +8,16 @@ use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::metrics::{Observed, Page};
 use kennel_core::certificates::expiry;
 use kennel_types::Timestamp;
+use tokio::time::Instant;
 
 use super::Certificate;
 use super::request::Purpose;
 use crate::sync::lock;
 
+/// How often the event is repeated.
 const INTERVAL: Duration = Duration::from_mins(10);
+/// How often the log warns.
+const LOG_INTERVAL: Duration = Duration::from_hours(24);
 
 kennel_core::metrics! {
     pub METRICS;
@@ -63,9 +67,17 @@ impl Expirations {
 
     /// Warns until it is dropped.
     pub async fn warn(&self, node: &str, recorder: &Recorder) {
+        let mut logged: Option<Instant> = None;
         loop {
-            for warning in self.warnings(Timestamp::from_millis(clock::now_ms())) {
-                tracing::warn!("{warning}");
+            let warnings = self.warnings(Timestamp::from_millis(clock::now_ms()));
+            let logs = logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL);
+            if logs && !warnings.is_empty() {
+                logged = Some(Instant::now());
+            }
+            for warning in warnings {
+                if logs {
+                    tracing::warn!("{warning}");
+                }
                 let note = Note::new(true, expiry::REASON, warning);
                 recorder.emit(Reference::own_node(node), note);
             }
@@ -92,7 +104,57 @@ impl Observed for Expirations {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kennel_client::fence::Fence;
+    use kennel_client::write::Writer;
+    use kube::client::Body;
+    use serde_json::Value;
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_ends_soon_is_an_event_of_the_node() {
+        let (written, mut events) = mpsc::channel(4);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let written = written.clone();
+            async move {
+                let body = request.into_body().collect_bytes().await.unwrap();
+                let event: Value = serde_json::from_slice(&body).unwrap();
+                written.send(event).await.unwrap();
+                Ok::<_, Infallible>(Response::new(Body::from(b"{}".to_vec())))
+            }
+        });
+        let writer = Writer::new(kube::Client::new(service, "default"), Fence::open());
+        let stop = CancellationToken::new();
+        let (recorder, writing) = Recorder::on_node(writer, "kubelet", "n1", stop);
+        tokio::spawn(writing);
+        let expirations = Expirations::default();
+        let now = Timestamp::from_millis(clock::now_ms());
+        let day = 86_400_000;
+        let lifetime = (
+            now.saturating_add_millis(-340 * day),
+            now.saturating_add_millis(25 * day),
+        );
+        *lock(&expirations.client) = Some(lifetime);
+        let event = tokio::select! {
+            () = expirations.warn("n1", &recorder) => None,
+            event = events.recv() => event,
+        };
+        let event = event.expect("it warns until it is dropped");
+        assert_eq!(event["involvedObject"]["kind"], "Node");
+        assert_eq!(event["involvedObject"]["name"], "n1");
+        let said = (&event["reason"], &event["type"]);
+        assert_eq!(said, (&expiry::REASON.into(), &"Warning".into()));
+        let message = event["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("the client certificate of this node expires in 2"),
+            "{message}"
+        );
+    }
 
     #[test]
     fn certificates_that_end_soon_are_warned_of_and_shown() {

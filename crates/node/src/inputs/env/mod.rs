@@ -85,7 +85,8 @@ impl Sources<'_> {
         Ok(variables)
     }
 
-    /// The API server's own address: cluster IPs carry no traffic, so other Services have no variables.
+    /// The address of the API: of its Service, or its own where nothing carries the traffic of services. Other Services have no
+    /// variables; they have names.
     fn api_variables(&self) -> BTreeMap<String, String> {
         let Some(api) = self.api else {
             return BTreeMap::new();

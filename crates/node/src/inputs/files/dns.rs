@@ -1,10 +1,10 @@
 //! `/etc/resolv.conf` of a pod, from the machine's, the cluster's and the pod's own DNS settings.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::agent::Settings;
 use crate::json::{list, text, texts};
 use crate::pods::Pod;
 use crate::runtime::Dns;
@@ -65,7 +65,13 @@ pub(in crate::inputs) fn write(dns: &Dns) -> String {
     lines.concat()
 }
 
-pub(in crate::inputs) fn of_pod(pod: &Pod, settings: &Settings, machine: Dns) -> PodDns {
+/// `servers` are the cluster's name servers.
+pub(in crate::inputs) fn of_pod(
+    pod: &Pod,
+    servers: &[IpAddr],
+    domain: &str,
+    machine: Dns,
+) -> PodDns {
     let mut warnings = Vec::new();
     let policy = match text(pod.raw_spec(), "dnsPolicy") {
         "" => "ClusterFirst",
@@ -77,11 +83,11 @@ pub(in crate::inputs) fn of_pod(pod: &Pod, settings: &Settings, machine: Dns) ->
     };
     let mut dns = match policy {
         "None" => Dns::default(),
-        _ if wants_cluster && settings.cluster_dns.is_empty() => {
+        _ if wants_cluster && servers.is_empty() => {
             warnings.push(("MissingClusterDNS", missing_cluster_dns(pod, policy)));
             machine
         }
-        _ if wants_cluster => of_cluster(pod, settings, machine),
+        _ if wants_cluster => of_cluster(pod, servers, domain, machine),
         _ => machine,
     };
     add_pod_config(&mut dns, &pod.raw_spec()["dnsConfig"]);
@@ -98,18 +104,17 @@ fn missing_cluster_dns(pod: &Pod, policy: &str) -> String {
     )
 }
 
-fn of_cluster(pod: &Pod, settings: &Settings, machine: Dns) -> Dns {
-    let (domain, namespace) = (&settings.cluster_domain, &pod.id.namespace);
+fn of_cluster(pod: &Pod, servers: &[IpAddr], domain: &str, machine: Dns) -> Dns {
+    let namespace = &pod.id.namespace;
     let mut searches = Vec::new();
     if !domain.is_empty() {
         searches.push(format!("{namespace}.svc.{domain}"));
         searches.push(format!("svc.{domain}"));
-        searches.push(domain.clone());
+        searches.push(domain.to_owned());
     }
     merge(&mut searches, machine.searches);
-    let servers = settings.cluster_dns.iter();
     Dns {
-        servers: servers.map(ToString::to_string).collect(),
+        servers: servers.iter().map(ToString::to_string).collect(),
         searches,
         options: vec!["ndots:5".to_owned()],
     }
@@ -168,15 +173,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inputs::tests::fixture::{pod, settings};
+    use crate::inputs::tests::fixture::pod;
 
     const MACHINE: &str = "# by hand\nnameserver 192.0.2.1\nsearch example.com .\noptions edns0\n";
 
     fn check(spec: Value, cluster: &[&str], expected: &str) -> Vec<&'static str> {
-        let mut settings = settings(Path::new("/nowhere"));
-        settings.cluster_dns = cluster.iter().map(|ip| ip.parse().unwrap()).collect();
+        let servers: Vec<IpAddr> = cluster.iter().map(|ip| ip.parse().unwrap()).collect();
         let shown = spec.to_string();
-        let found = of_pod(&pod(spec), &settings, parse(MACHINE));
+        let found = of_pod(&pod(spec), &servers, "cluster.local", parse(MACHINE));
         assert_eq!(write(&found.dns), expected, "{shown}");
         found
             .warnings

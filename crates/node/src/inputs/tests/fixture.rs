@@ -55,11 +55,38 @@ impl Fixture {
 
     /// For a runtime with or without images.
     pub(in crate::inputs) async fn with_images(images: bool) -> Self {
-        let (server, dir) = (Server::open().await, tempfile::tempdir().unwrap());
+        Self::with(Server::open().await, images, |_| {}).await
+    }
+
+    /// With an agent that carries the traffic of services, and an API server at this address.
+    pub(in crate::inputs) async fn with_proxy(address: &str) -> Self {
+        let server = Server::open_at(address).await;
+        Self::with(server, true, |settings| settings.service_proxy = true).await
+    }
+
+    /// The same, with an API server that does not answer the agent.
+    pub(in crate::inputs) async fn with_unreachable_api() -> Self {
+        let mut fixture = Self::with_proxy("192.0.2.5:6443").await;
+        let mut settings = settings(fixture.dir.path());
+        settings.service_proxy = true;
+        let refuse = |_: http::Request<Body>| async {
+            Err::<http::Response<Body>, _>(std::io::Error::from(
+                std::io::ErrorKind::ConnectionRefused,
+            ))
+        };
+        let client = kube::Client::new(tower::service_fn(refuse), "default");
+        fixture.inputs = Inputs::new(client, Arc::new(settings), about(true));
+        fixture
+    }
+
+    async fn with(server: Server, images: bool, change: impl Fn(&mut Settings)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
         let (requests, client) = (Arc::default(), server.client("admin"));
         let recording = recording(server.client("node"), Arc::clone(&requests));
+        let mut settings = settings(dir.path());
+        change(&mut settings);
         let fixture = Self {
-            inputs: Inputs::new(recording, Arc::new(settings(dir.path())), about(images)),
+            inputs: Inputs::new(recording, Arc::new(settings), about(images)),
             client,
             requests,
             dir,
@@ -78,7 +105,7 @@ impl Fixture {
     }
 
     /// `path` is below `/api/v1`.
-    async fn create(&self, path: &str, object: Value) -> Value {
+    pub(in crate::inputs) async fn create(&self, path: &str, object: Value) -> Value {
         let body = object.to_string().into_bytes();
         let request = Request::new(format!("/api/v1/{path}"));
         let request = request.create(&PostParams::default(), body).unwrap();

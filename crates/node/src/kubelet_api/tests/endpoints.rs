@@ -7,9 +7,12 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpSocket;
 
 use super::fixture::{DEADLINE, Fixture, cached_pod, read};
 use crate::agent::AgentHealth;
+use crate::kubelet_api::strangers::STRANGERS_PER_ADDRESS;
 
 #[tokio::test]
 async fn healthz_needs_no_authentication() {
@@ -39,6 +42,26 @@ async fn healthz_fails_when_the_runtime_has_been_down_for_a_while() {
     let withheld = "internal server error: reason withheld\n";
     check("/healthz/syncloop", 500, withheld).await;
     check("/healthz/nothing", 404, "404 page not found\n").await;
+}
+
+#[tokio::test]
+async fn an_address_without_certificate_does_not_take_all_connections() {
+    let fixture = Fixture::start().await;
+    let connect = async || {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        socket.connect(fixture.address).await.unwrap()
+    };
+    let mut open = Vec::new();
+    for _ in 0..STRANGERS_PER_ADDRESS {
+        open.push(connect().await);
+    }
+    let mut refused = connect().await;
+    let end = tokio::time::timeout(DEADLINE, refused.read_u8()).await;
+    assert!(end.unwrap().is_err(), "it is closed at once");
+    let (status, text) = fixture.get_as(Some("boss"), "/metrics").await;
+    assert_eq!(status.as_u16(), 200, "{text}");
+    drop(open);
 }
 
 #[tokio::test]

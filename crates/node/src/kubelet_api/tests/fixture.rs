@@ -33,7 +33,7 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// See the [module](self).
 pub(super) struct Fixture {
-    address: std::net::SocketAddr,
+    pub(super) address: std::net::SocketAddr,
     authority: Authority,
     pub(super) runtime: Arc<StubRuntime>,
     pub(super) pod_cache: Arc<PodCache>,

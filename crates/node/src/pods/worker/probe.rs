@@ -135,7 +135,7 @@ impl Worker {
             pod: Arc::clone(&self.pod),
             container: container.clone(),
             id: run.id.clone(),
-            address: own.or(host).copied(),
+            address: own.copied().or(host),
             handler,
         }
     }

@@ -236,8 +236,9 @@ impl Start {
         target: Target,
     ) -> Result<String, StartError> {
         let dependencies = &self.shared.dependencies;
+        let host = dependencies.settings.addresses.current();
         let addresses: &[IpAddr] = match &*sandbox.addresses {
-            [] => &dependencies.settings.addresses,
+            [] => &host,
             own => own,
         };
         let (inputs, pod) = (&dependencies.inputs, &*self.pod);

@@ -211,7 +211,7 @@ impl Worker {
             spec: &self.pod.spec,
             observed: &self.observed,
             tracker: &self.tracker,
-            host_ips: &self.shared.dependencies.settings.addresses,
+            host_ips: &self.shared.dependencies.settings.addresses.current(),
             runtime: &runtime,
             // A pod must not be `Failed` while containers run: its ports and volumes are still in use.
             failure: failure.filter(|_| !alive),

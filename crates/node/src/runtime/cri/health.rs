@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use kennel_network::cni::Places;
 use serde_json::Value;
 
 use super::api;
 use super::cgroups::Driver;
 use super::connection::Connection;
+use crate::json::list;
 use crate::runtime::{About, Health, Result};
 
 /// What does not change while a version of a runtime runs.
@@ -60,6 +62,31 @@ async fn configuration(connection: &Connection) -> Result<Value> {
         .await?;
     let config = response.info.get("config").map_or("", String::as_str);
     Ok(serde_json::from_str(config).unwrap_or_default())
+}
+
+/// Where the runtime looks for CNI configurations and plugins: containerd says so, others look in the usual places.
+pub(super) async fn cni(connection: &Connection) -> Result<Places> {
+    Ok(places(&configuration(connection).await?))
+}
+
+fn places(config: &Value) -> Places {
+    let cni = &config["cni"];
+    let default = Places::default();
+    // `binDirs` since containerd 2.
+    let listed = list(cni, "binDirs").iter().filter_map(Value::as_str);
+    let mut plugins: Vec<PathBuf> = listed
+        .chain(cni["binDir"].as_str())
+        .map(PathBuf::from)
+        .collect();
+    plugins.retain(|dir| !dir.as_os_str().is_empty());
+    if plugins.is_empty() {
+        plugins = default.plugins;
+    }
+    let configured = cni["confDir"].as_str().filter(|dir| !dir.is_empty());
+    Places {
+        configurations: configured.map_or(default.configurations, PathBuf::from),
+        plugins,
+    }
 }
 
 /// The cgroup driver of the default runtime handler.
@@ -129,6 +156,19 @@ mod tests {
         assert_eq!(driver(&config("runc", false)), Driver::Cgroupfs);
         assert_eq!(driver(&config("crun", true)), Driver::Cgroupfs);
         assert_eq!(driver(&Value::Null), Driver::Cgroupfs);
+    }
+
+    #[test]
+    fn cni_is_where_containerd_says_or_in_the_usual_places() {
+        let own = json!({"cni": {"confDir": "/c", "binDir": "/b"}});
+        let expected = Places {
+            configurations: "/c".into(),
+            plugins: vec!["/b".into()],
+        };
+        assert_eq!(places(&own), expected);
+        let newer = json!({"cni": {"confDir": "/c", "binDir": "", "binDirs": ["/b"]}});
+        assert_eq!(places(&newer), expected);
+        assert_eq!(places(&Value::Null), Places::default());
     }
 
     #[test]

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kennel_network::cni::Places;
 use tokio::sync::mpsc;
 
 use self::cgroups::Driver;
@@ -131,6 +132,10 @@ impl Runtime for Cri {
             runtime: Some(format!("container runtime is down: {error}")),
             network: None,
         })
+    }
+
+    async fn cni(&self) -> Result<Option<Places>> {
+        health::cni(&self.connection).await.map(Some)
     }
 
     async fn list(&self) -> Result<Vec<Found>> {

@@ -9,9 +9,13 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
+use kennel_core::cidr::Cidr;
 use serde_json::{Value, json};
 
-use super::{HEADLESS, needs_cluster_ip, needs_health_check_port, needs_node_ports, node_port};
+use super::{
+    HEADLESS, is_load_balancer, needs_cluster_ip, needs_health_check_port, needs_node_ports,
+    node_port,
+};
 use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::kinds::check::each;
 use crate::names;
@@ -51,9 +55,21 @@ impl Ranges {
         32 - (u64::from(self.size) + 2).ilog2()
     }
 
+    /// The whole range.
+    pub fn block(&self) -> Cidr {
+        let bits = u8::try_from(self.prefix_length()).unwrap_or(32);
+        Cidr::containing(self.base.into(), bits)
+    }
+
     /// The first address: that of the Service `kubernetes`.
     pub fn first(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.base + 1)
+    }
+
+    /// The address at this place; the first one is at 1.
+    pub fn nth(&self, place: u32) -> Option<Ipv4Addr> {
+        let is_inside = (1..=self.size).contains(&place);
+        is_inside.then(|| Ipv4Addr::from(self.base + place))
     }
 
     fn contains(&self, address: Ipv4Addr) -> bool {
@@ -68,6 +84,19 @@ impl Ranges {
         (band + 1..=self.size)
             .chain(1..=band)
             .map(move |offset| Ipv4Addr::from(base + offset))
+    }
+
+    /// Why a service cannot have the node port that it asks for, if so.
+    fn unavailable(&self, port: i64, is_taken: impl Fn(&u16) -> bool) -> Option<String> {
+        match u16::try_from(port) {
+            Ok(port) if is_taken(&port) => Some("provided port is already allocated".to_owned()),
+            Ok(port) if self.node_ports.contains(&port) => None,
+            _ => Some(format!(
+                "provided port is not in the valid range. The range of valid ports is {}-{}",
+                self.node_ports.start(),
+                self.node_ports.end()
+            )),
+        }
     }
 
     /// In the order of allocation.
@@ -125,14 +154,56 @@ pub fn allocate(
 ) -> Errors {
     let mut errors = Errors::new();
     errors.extend(allocate_address(service, old, taken, ranges));
-    if needs_node_ports(service) {
+    // A load balancer that needs none may ask for some nevertheless.
+    if needs_node_ports(service) || is_load_balancer(service) {
         check_asked_ports(&mut errors, service, old, taken, ranges);
+    }
+    if needs_node_ports(service) {
         allocate_ports(&mut errors, service, taken, ranges);
     }
-    if needs_health_check_port(service) {
-        errors.extend(allocate_health_check_port(service, taken, ranges));
-    }
     errors
+}
+
+/// Why a service cannot have a health check port. Upstream does not refer to the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HealthCheckPortError {
+    #[error("failed to allocate requested HealthCheck NodePort {port}: {problem}")]
+    Requested { port: i64, problem: String },
+    #[error("failed to allocate a HealthCheck NodePort 0: range is full")]
+    Full,
+}
+
+/// Allocates the health check port, after [`allocate`].
+pub fn allocate_health_check_port(
+    service: &mut Value,
+    old: Option<&Value>,
+    taken: &Taken,
+    ranges: &Ranges,
+) -> Result<(), HealthCheckPortError> {
+    const FIELD: &str = "spec.healthCheckNodePort";
+    if !needs_health_check_port(service) {
+        return Ok(());
+    }
+    let port = number(service, FIELD);
+    let kept = old.is_some_and(|old| needs_health_check_port(old) && number(old, FIELD) == port);
+    if port != 0 && kept {
+        return Ok(());
+    }
+    let node_ports: BTreeSet<u16> = list(service, "spec.ports")
+        .iter()
+        .filter_map(node_port)
+        .filter_map(|port| u16::try_from(port).ok())
+        .collect();
+    let is_taken = |port: &u16| taken.node_ports.contains(port) || node_ports.contains(port);
+    if port != 0 {
+        let problem = ranges.unavailable(port, is_taken);
+        let refuse = |problem| Err(HealthCheckPortError::Requested { port, problem });
+        return problem.map_or(Ok(()), refuse);
+    }
+    let free = ranges.ports().find(|port| !is_taken(port));
+    let free = free.ok_or(HealthCheckPortError::Full)?;
+    set(service, FIELD, json!(free));
+    Ok(())
 }
 
 fn allocate_address(
@@ -181,19 +252,12 @@ fn check_asked_ports(
         let Some(asked) = node_port(port) else {
             continue;
         };
-        let words = match u16::try_from(asked) {
-            Ok(asked) if kept.contains(&asked) => continue,
-            Ok(asked) if taken.node_ports.contains(&asked) => {
-                "provided port is already allocated".to_owned()
-            }
-            Ok(asked) if ranges.node_ports.contains(&asked) => continue,
-            _ => format!(
-                "provided port is not in the valid range. The range of valid ports is {}-{}",
-                ranges.node_ports.start(),
-                ranges.node_ports.end()
-            ),
-        };
-        errors.invalid(&path.child("nodePort"), asked, &words);
+        if u16::try_from(asked).is_ok_and(|asked| kept.contains(&asked)) {
+            continue;
+        }
+        if let Some(words) = ranges.unavailable(asked, |port| taken.node_ports.contains(port)) {
+            errors.invalid(&path.child("nodePort"), asked, &words);
+        }
     }
 }
 
@@ -234,27 +298,6 @@ fn allocate_ports(errors: &mut Errors, service: &mut Value, taken: &Taken, range
     }
 }
 
-fn allocate_health_check_port(
-    service: &mut Value,
-    taken: &Taken,
-    ranges: &Ranges,
-) -> Option<FieldError> {
-    if number(service, "spec.healthCheckNodePort") != 0 {
-        return None;
-    }
-    let own = ports_of(service);
-    let free = ranges
-        .ports()
-        .find(|port| !taken.node_ports.contains(port) && !own.contains(port));
-    let Some(port) = free else {
-        let path = Path::new("spec").child("healthCheckNodePort");
-        let words = "failed to allocate a HealthCheck NodePort: range is full";
-        return Some(FieldError::invalid(&path, 0, words));
-    };
-    set(service, "spec.healthCheckNodePort", json!(port));
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +322,12 @@ mod tests {
             taken.add(&object);
         }
         assert_eq!(ranges().first().to_string(), "10.96.0.1");
+        let tenth = ranges().nth(10).map(|ip| ip.to_string());
+        assert_eq!(tenth.as_deref(), Some("10.96.0.10"));
+        assert_eq!(
+            Ranges::new("10.0.0.0/29", NODE_PORTS).unwrap().nth(10),
+            None
+        );
     }
 
     #[test]
@@ -366,6 +415,63 @@ mod tests {
             &[],
         );
         assert_eq!(object["spec"]["ports"][0]["nodePort"], 30086);
+        let allocated = allocate_health_check_port(&mut object, None, &Taken::default(), &ranges());
+        assert_eq!(allocated, Ok(()));
         assert_eq!(object["spec"]["healthCheckNodePort"], 30087);
+    }
+
+    #[test]
+    fn n2_3_a_health_check_port_that_is_asked_for_must_be_free() {
+        let mut taken = Taken::default();
+        taken.add(&service(
+            &json!({"ports": [{"port": 80, "nodePort": 30100}]}),
+        ));
+        let asks = |port: u16| {
+            service(
+                &json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local",
+                "healthCheckNodePort": port, "ports": [{"port": 80, "nodePort": 30200}]}),
+            )
+        };
+        let check = |port: u16, old: Option<&Value>, expected: Option<&str>| {
+            let found = allocate_health_check_port(&mut asks(port), old, &taken, &ranges());
+            let found = found.err().map(|error| error.to_string());
+            assert_eq!(found.as_deref(), expected, "{port}");
+        };
+        check(30_101, None, None);
+        for port in [30_100, 30_200] {
+            let words = format!(
+                "failed to allocate requested HealthCheck NodePort {port}: provided port is already allocated"
+            );
+            check(port, None, Some(&words));
+        }
+        check(
+            80,
+            None,
+            Some(
+                "failed to allocate requested HealthCheck NodePort 80: provided port is not in the valid range. \
+                 The range of valid ports is 30000-32767",
+            ),
+        );
+        // A service keeps what it has.
+        check(30_100, Some(&asks(30_100)), None);
+    }
+
+    #[test]
+    fn a_load_balancer_without_node_ports_may_ask_for_one_that_is_free() {
+        let mut taken = Taken::default();
+        taken.add(&service(
+            &json!({"ports": [{"port": 80, "nodePort": 30100}]}),
+        ));
+        let asks = |port: u16| {
+            service(
+                &json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false,
+                "ports": [{"port": 80, "nodePort": port}]}),
+            )
+        };
+        check(&allocate(&mut asks(30_101), None, &taken, &ranges()), &[]);
+        check(
+            &allocate(&mut asks(30_100), None, &taken, &ranges()),
+            &["spec.ports[0].nodePort: Invalid value: 30100: provided port is already allocated"],
+        );
     }
 }

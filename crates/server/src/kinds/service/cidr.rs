@@ -8,6 +8,12 @@ use super::allocate::{NODE_PORTS, Ranges};
 #[derive(Clone, Debug)]
 pub struct Cidr(pub(crate) Ranges);
 
+impl Cidr {
+    pub fn block(&self) -> kennel_core::cidr::Cidr {
+        self.0.block()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an IPv4 range such as 10.96.0.0/16")]
 pub struct CidrError(String);

@@ -265,3 +265,47 @@ fn a_load_balancer_reports_addresses() {
         ],
     );
 }
+
+#[test]
+fn n2_3_a_health_check_port_stays() {
+    let local = |port: i64| {
+        web(
+            &json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local",
+            "healthCheckNodePort": port}),
+        )
+    };
+    check_update(&Service, &local(30_100), &local(30_100), &[]);
+    check_update(
+        &Service,
+        &local(30_101),
+        &local(30_100),
+        &["spec.healthCheckNodePort: Forbidden: field is immutable"],
+    );
+    // One that is left out is kept.
+    let new = updated(&Service, &local(0), &local(30_100));
+    assert_eq!(new["spec"]["healthCheckNodePort"], 30_100);
+}
+
+#[test]
+fn n2_3_what_a_proxy_reads_has_defaults() {
+    let spec = |extra: Value| created(&Service, &web(&extra))["spec"].clone();
+    let plain = spec(json!({}));
+    assert_eq!(plain["sessionAffinity"], "None");
+    assert_eq!(plain["internalTrafficPolicy"], "Cluster");
+    assert!(!has(&plain, "externalTrafficPolicy"));
+    let sticky = spec(json!({"sessionAffinity": "ClientIP"}));
+    let seconds = &sticky["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"];
+    assert_eq!(*seconds, 10_800);
+    for kind in ["NodePort", "LoadBalancer"] {
+        let external = spec(json!({"type": kind}));
+        assert_eq!(external["externalTrafficPolicy"], "Cluster", "{kind}");
+        assert_eq!(external["internalTrafficPolicy"], "Cluster", "{kind}");
+    }
+    let mut sctp = web(&json!({}));
+    sctp["spec"]["ports"][0]["protocol"] = json!("SCTP");
+    check_create(&Service, &sctp, &[]);
+    for distribution in ["PreferClose", "PreferSameNode", "PreferSameZone"] {
+        let preferring = web(&json!({"trafficDistribution": distribution}));
+        check_create(&Service, &preferring, &[]);
+    }
+}

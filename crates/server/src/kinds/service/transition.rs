@@ -169,3 +169,12 @@ pub(super) fn check_class(errors: &mut Errors, new: &Value, old: &Value) {
         errors.invalid(&Path::new(field), at(new, field), CHANGED);
     }
 }
+
+/// The health check port is immutable while there is one.
+pub(super) fn check_health_check_port(errors: &mut Errors, new: &Value, old: &Value) {
+    let field = "spec.healthCheckNodePort";
+    let both = needs_health_check_port(old) && needs_health_check_port(new);
+    if both && number(new, field) != number(old, field) {
+        errors.forbidden(&Path::new(field), "field is immutable");
+    }
+}

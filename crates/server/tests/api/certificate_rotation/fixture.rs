@@ -11,7 +11,7 @@ use kennel_server::limits::Timeouts;
 use kennel_server::pki::Clock;
 use kennel_server::pki::issue::Files;
 use kennel_server::request::User;
-use kennel_server::server::{Config, Server};
+use kennel_server::server::{Advertised, Config, Server};
 use kennel_types::Timestamp;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
@@ -100,6 +100,7 @@ impl Fixture {
         let config = Config {
             data_dir: dir.path().to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
+            advertised: Advertised::default(),
             tls_san: Vec::new(),
             service_cidr: "10.96.0.0/16".parse().unwrap(),
             token_file: None,
@@ -153,7 +154,7 @@ impl Fixture {
         issue.client("user", user, Some(group)).unwrap()
     }
 
-    /// A client certificate of this many days, made with the key of the authority as somebody else would.
+    /// A client certificate of this many days, signed with the key of the authority by another program.
     pub(super) fn sign_elsewhere(&self, user: &str, group: &str, days: i64) -> Pair {
         let key = KeyPair::from_pem(&self.file("ca.key")).unwrap();
         let authority = Issuer::from_ca_cert_pem(&self.file("ca.crt"), key).unwrap();

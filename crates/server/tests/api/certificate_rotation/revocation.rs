@@ -38,6 +38,41 @@ async fn certificates_of_a_revoked_user_are_worthless_and_later_ones_are_not() {
 }
 
 #[tokio::test]
+async fn a_second_revocation_ends_what_the_first_one_let_through() {
+    let fixture = Fixture::new().await;
+    let revoked_again = async |later: i64| {
+        fixture.clock.advance(10);
+        revoke(&fixture, "alice").await.ok();
+        fixture.clock.advance(1);
+        let own = fixture.issue("alice", "people");
+        assert_eq!(fixture.code(&own).await, 201);
+        fixture.clock.advance(later);
+        revoke(&fixture, "alice").await.ok();
+        assert_eq!(fixture.code(&own).await, 401, "{later} seconds later");
+        assert_eq!(fixture.code(&fixture.issue("bob", "people")).await, 201);
+    };
+    // In the same second; and after the clock was set back, so that it is before the first one.
+    revoked_again(-1).await;
+    revoked_again(-60).await;
+    fixture.server.stop().await;
+}
+
+#[tokio::test]
+async fn each_kubeconfig_of_the_administrator_ends_the_one_before() {
+    let fixture = Fixture::new().await;
+    let path = format!("{CERTIFICATES}/reissue-admin");
+    for later in [0, 0, -60, 0] {
+        fixture.clock.advance(later);
+        let old = fixture.admin();
+        assert_eq!(fixture.code(&old).await, 201);
+        fixture.ask(Method::POST, &path, None).await.ok();
+        assert_eq!(fixture.code(&old).await, 401, "{later} seconds later");
+        assert_eq!(fixture.code(&fixture.admin()).await, 201);
+    }
+    fixture.server.stop().await;
+}
+
+#[tokio::test]
 async fn a_revocation_is_kept_until_no_authority_of_its_time_is_trusted() {
     let fixture = Fixture::new().await;
     // The signer issues certificates for a year; whoever has the authority's key may sign longer ones.

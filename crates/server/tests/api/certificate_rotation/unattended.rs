@@ -1,4 +1,4 @@
-//! A server that nobody asks looks at its certificates by itself: renews them, and logs what ends soon.
+//! A server without requests checks its certificates by itself: renews them, and logs what ends soon.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

@@ -10,7 +10,7 @@ use kennel_server::audit;
 use kennel_server::http::body::Body;
 use kennel_server::limits::Timeouts;
 use kennel_server::request::User;
-use kennel_server::server::{Config, Server};
+use kennel_server::server::{Advertised, Config, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -111,6 +111,7 @@ async fn start(dir: &TempDir) -> Server {
     let config = Config {
         data_dir: dir.path().to_owned(),
         listen: "127.0.0.1:0".parse().unwrap(),
+        advertised: Advertised::default(),
         tls_san: Vec::new(),
         service_cidr: "10.96.0.0/16".parse().unwrap(),
         token_file: None,

@@ -108,7 +108,7 @@ async fn invalid_log_requests_get_upstreams_errors() {
 #[tokio::test]
 async fn an_unreachable_agent_is_named_in_the_error() {
     let fixture = Fixture::new().await;
-    // A port that nobody listens on any more.
+    // A port without a listener.
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()

@@ -117,7 +117,7 @@ impl Staged {
         let readiness = context.nodes.readiness(node);
         let skips = self.policy.down_nodes == DownNodes::Skip;
         let unreachable = skips && readiness == Readiness::Unknown;
-        let (found, judged) = self.look(slot, target, context);
+        let (found, judged) = self.find_pods(slot, target, context);
         let in_rollout = mine.value.is_some();
         let admitted = in_rollout && self.admits(set, node, mine, found.target_created, context);
         let driven = match self.standing {
@@ -274,7 +274,7 @@ impl Staged {
     }
 
     /// A pass over the pods of a slot. The second part is the target's pod.
-    fn look<'a>(
+    fn find_pods<'a>(
         &self,
         slot: &Slot,
         target: &ActiveRevision,

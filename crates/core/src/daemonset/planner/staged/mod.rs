@@ -2,21 +2,30 @@
 //!
 //! ```text
 //!   sync: policy, commands and the target's record ─▶ Staged (or none: then the DaemonSet behaves as upstream's)
+//!   stable_revision, other_revisions: which revision is stable, and writes to it and to earlier targets
 //!   decide, judge: one node ─▶ which revision it is driven to, is it healthy, has it failed ─▶ totals
 //!   admission: the rollout's nodes in order, and the cut
-//!   advance: totals and time ─▶ the next state, written to the target's revision before anything follows from it
+//!   start, advance: totals and time ─▶ the next state
+//!   record: writes it to the target's revision before anything follows from it; describe: its reason and events
+//!   blueprint: the pod to create on a node
 //!   command: commands that do nothing
 //!   progress: where each rollout stands, for metrics
 //! ```
 
 mod admission;
 mod advance;
+mod blueprint;
 mod check;
 mod command;
 mod decide;
+mod describe;
 mod judge;
+mod other_revisions;
 mod progress;
+mod record;
 mod slot;
+mod stable_revision;
+mod start;
 mod status;
 mod sync;
 
@@ -42,12 +51,12 @@ use crate::rollout::stage::Size;
 pub(super) use crate::rollout::state::Standing;
 use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
-pub(super) use advance::Note;
-use advance::PendingTransition;
 pub(super) use advance::next_second;
 use check::CheckProgress;
 pub(super) use decide::{Context, is_available};
 pub use progress::{NodesByState, Progress};
+pub(super) use record::Note;
+use record::PendingTransition;
 pub(super) use slot::{Born, StagedSlot, Tick};
 
 pub(super) use super::super::decision::Driven;

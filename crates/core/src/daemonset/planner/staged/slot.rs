@@ -7,7 +7,8 @@ use kennel_types::Monotonic;
 
 use super::super::super::fit::Fit;
 use super::super::super::view::{Before, Waiting};
-use crate::ids::PodId;
+use super::Staged;
+use crate::ids::{NodeId, PodId};
 
 /// Tenths of a second since the process started: a quarter of the size of a [`Monotonic`], and precise enough for
 /// deadlines of nodes.
@@ -224,6 +225,40 @@ impl StagedSlot {
             self.ailment = ailment;
             self.ailing_since = now;
         }
+    }
+}
+
+impl Staged {
+    /// Whether the timer for a node is the one that was set last; it has fired then.
+    pub(in super::super) fn is_due(&mut self, node: NodeId, at: Monotonic) -> bool {
+        let slot = self.slot(node);
+        let due = slot.judge_at.time() == at;
+        if due {
+            slot.judge_at = Tick::MAX;
+        }
+        due
+    }
+
+    /// Enters a slot's new counts into the totals. Returns when to judge it again, unless an earlier timer is set.
+    pub(in super::super) fn enter(&mut self, node: NodeId, new: StagedSlot) -> Option<Monotonic> {
+        let slot = self.slot(node);
+        let old = *slot;
+        *slot = new;
+        let change = |old: bool, new: bool| i64::from(new) - i64::from(old);
+        let (was, is) = (old.counts, new.counts);
+        let totals = &mut self.totals;
+        totals.admitted += change(was.admitted, is.admitted);
+        totals.healthy += change(was.healthy, is.healthy);
+        totals.pending += change(was.pending, is.pending);
+        totals.failed += change(was.failed.is_some(), is.failed.is_some());
+        totals.failed_healthy += change(was.has_failed_healthy(), is.has_failed_healthy());
+        totals.on_target += change(was.on_target, is.on_target);
+        let sooner = new.judge_at < old.judge_at;
+        if !sooner && old.judge_at != Tick::MAX && new.judge_at != Tick::MAX {
+            // The earlier timer judges again and sets the next.
+            self.slot(node).judge_at = old.judge_at.min(new.judge_at);
+        }
+        sooner.then(|| new.judge_at.time())
     }
 }
 

@@ -7,25 +7,20 @@ use std::time::Duration;
 
 use kennel_types::Monotonic;
 
-use super::super::super::event::{Object, Write};
-use super::super::super::fit::Rules;
 use super::super::super::history::Revision;
 use super::super::super::pod::Blueprint;
-use super::super::super::view::DaemonSetView;
 use super::super::Planner;
 use super::super::chunked_vec::ChunkedVec;
-use super::super::sets::ActiveRevision;
 use super::super::symbols::Symbol;
 use super::admission::Values;
-use super::advance::PendingTransition;
 use super::check::CheckProgress;
+use super::record::PendingTransition;
 use super::{Cutoff, PhaseClock, PhaseStart, Stable, Staged, StagedSlot, Standing, TargetRevision};
 use crate::ids::SetId;
 use crate::rollout::command::Commands;
 use crate::rollout::machine::Totals;
 use crate::rollout::order::Places;
 use crate::rollout::policy::{DownNodes, Policy, PolicyError, Setting};
-use crate::rollout::stable;
 use crate::rollout::state::{Record, Verdict};
 
 /// What a [`Staged`] is made of.
@@ -96,7 +91,7 @@ impl Planner {
         let none = BTreeMap::new();
         let defaults = self.namespaces.get(&known.reference.namespace);
         let setting = Setting::parse(&known.view.annotations, defaults.unwrap_or(&none));
-        let setting = self.heed(set, setting);
+        let setting = self.applicable(set, setting);
         let known = &self.sets[set];
         let commands = Commands::parse(&known.view.annotations);
         let record = target.record.owned_by(&known.reference.uid);
@@ -159,7 +154,7 @@ impl Planner {
     }
 
     /// A policy counts for `RollingUpdate`, and with `--assist` for `OnDelete` alone, as far as it works there (R11).
-    fn heed(&mut self, set: SetId, setting: Setting) -> Setting {
+    fn applicable(&mut self, set: SetId, setting: Setting) -> Setting {
         let assists = self.options.assist;
         let known = &mut self.sets[set];
         let has_policy = matches!(setting, Setting::Policy(_) | Setting::Invalid(_));
@@ -178,65 +173,6 @@ impl Planner {
                 None => Setting::Policy(policy),
             },
             other => other,
-        }
-    }
-
-    /// Makes stable the second-highest revision, which `kubectl rollout undo` takes (R5.8). The target is renumbered above
-    /// it like any current revision.
-    fn renumber_stable(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) {
-        let staged = self.sets[set].staged.as_ref();
-        let stable = staged.and_then(|staged| staged.stable.as_ref());
-        let Some(hash) = stable.map(|stable| stable.hash.clone()) else {
-            return;
-        };
-        let others = claimed.iter().filter(|revision| revision.uid != target.uid);
-        let highest = others.map(|revision| revision.revision).max().unwrap_or(0);
-        let stable = claimed.iter().find(|revision| *revision.hash() == *hash);
-        let Some(stable) = stable.filter(|stable| stable.revision < highest) else {
-            return;
-        };
-        let number = highest.max(target.revision) + 1;
-        let object = Object {
-            name: stable.name.clone(),
-            uid: stable.uid.clone(),
-        };
-        self.write_revision(set, object, |revision| Write::RenumberRevision {
-            revision,
-            number,
-        });
-    }
-
-    /// A write to a revision is outstanding or waits for its retry.
-    fn is_writing(&self, set: SetId, revision: &str) -> bool {
-        let write = self.sets[set].history.writes.get(revision);
-        write.is_some_and(|write| write.blocks(self.now))
-    }
-
-    /// Ends the rollouts of earlier targets (R5.7).
-    fn supersede(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) {
-        for revision in claimed.iter().filter(|revision| revision.uid != target.uid) {
-            if revision.record.verdict != Some(Verdict::Progressing) {
-                continue;
-            }
-            let version = revision.version.clone();
-            if !self.is_writing(set, &revision.uid) {
-                let reference = self.sets[set].reference.clone();
-                let text = format!("{} takes the place of {}", target.hash(), revision.hash());
-                self.emit(&reference, false, "RolloutSuperseded", text);
-            }
-            let record = Record {
-                verdict: Some(Verdict::Superseded),
-                ..revision.record.clone()
-            };
-            let object = Object {
-                name: revision.name.clone(),
-                uid: revision.uid.clone(),
-            };
-            self.write_revision(set, object, |revision| Write::WriteRecord {
-                revision,
-                version,
-                record: Box::new(record),
-            });
         }
     }
 
@@ -418,73 +354,5 @@ impl Planner {
             at: self.steady,
             age: ago.unwrap_or_default(),
         }
-    }
-
-    /// The revision to drive other nodes to (R2).
-    fn find_stable(
-        &mut self,
-        set: SetId,
-        record: &Record,
-        standing: Standing,
-        target: &Revision,
-        claimed: &[Revision],
-    ) -> Option<Revision> {
-        let by_hash = |hash: &str| claimed.iter().find(|r| r.hash() == hash).cloned();
-        match (&record.state, standing) {
-            (_, Standing::Direct) => None,
-            (Some(state), Standing::Staged | Standing::Back) => {
-                state.stable.as_deref().and_then(by_hash)
-            }
-            _ => {
-                let hash = self.stable_hash(set, target, claimed)?;
-                by_hash(&hash).filter(|revision| revision.uid != target.uid)
-            }
-        }
-    }
-
-    /// The hash of stable for a rollout that starts now.
-    pub(super) fn stable_hash(
-        &mut self,
-        set: SetId,
-        target: &Revision,
-        claimed: &[Revision],
-    ) -> Option<Arc<str>> {
-        let known = &self.sets[set];
-        let mut pods: BTreeMap<&str, usize> = BTreeMap::new();
-        for revision in claimed {
-            let symbol = self.symbols.intern(Some(revision.hash()));
-            let count = known.hash_uses.get(&symbol).copied().unwrap_or(0);
-            pods.insert(revision.hash(), count as usize);
-        }
-        let claimed: Vec<&Revision> = claimed.iter().collect();
-        let pods = |hash: &str| pods.get(hash).copied().unwrap_or(0);
-        stable::hash(&known.reference.uid, Some(target), &claimed, pods).map(Into::into)
-    }
-
-    fn stable(&mut self, set: SetId, revision: &Revision) -> Option<Stable> {
-        let template = revision.template()?;
-        let known = &self.sets[set];
-        let target = known.active.as_ref()?;
-        let (mode, min_ready) = (target.mode, target.min_ready);
-        let view = DaemonSetView {
-            template: Arc::new(template),
-            template_generation: revision.template_generation,
-            ..known.view.clone()
-        };
-        let generation = revision
-            .template_generation
-            .map(|number| number.to_string());
-        let hash: Arc<str> = revision.hash().into();
-        Some(Stable {
-            rules: Rules::of_template(&view.template, self.adds_toleration()),
-            active: ActiveRevision {
-                mode,
-                min_ready,
-                hash: self.symbols.intern(Some(&hash)),
-                generation: self.symbols.intern(generation.as_deref()),
-                blueprint: Arc::new(Blueprint::staged(&view, &hash, self.additions())),
-            },
-            hash,
-        })
     }
 }

@@ -173,7 +173,7 @@ impl ReferencePlanner {
         };
         let run = node.since.map_or(0, |since| tick.saturating_sub(since));
         let late = node.not_ready + run >= tenths(law.policy.healthy_deadline);
-        // R4.1: a node that is down is waited for by nobody.
+        // R4.1: no stage waits for a node that is down.
         let waited_for = law.readiness(name) == Readiness::Ready || !law.skips_down_nodes();
         ails.or((late && waited_for).then_some("NotAvailable"))
     }

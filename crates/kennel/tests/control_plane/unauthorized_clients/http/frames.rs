@@ -92,7 +92,7 @@ pub(super) struct Http2 {
 }
 
 impl Http2 {
-    /// A connection with these settings; what the server says first has not been read.
+    /// A connection with these settings; the first frames of the server are unread.
     pub(super) fn open(access: &Access, settings: &[(u16, u32)]) -> Self {
         let mut wire = access.http2().open().unwrap();
         let mut payload = Vec::new();

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::unauthorized_clients::fixture::Target;
 
-/// Somebody who is known, and may only look at secrets in the namespace `mine`.
+/// An authenticated user who may only read secrets in the namespace `mine`.
 fn jane(target: &Target) -> Access {
     let group = "rbac.authorization.k8s.io";
     target.create("/api/v1/namespaces", &json!({"metadata": {"name": "mine"}}));

@@ -1,4 +1,4 @@
-//! Paths that could be read in two ways: by the one who decides and the one who serves.
+//! Paths that the authoriser and the router could parse differently.
 
 use kennel_testkit::Access;
 use serde_json::json;

@@ -140,7 +140,7 @@ fn a_request_line_is_one() {
     is_well(&target);
 }
 
-/// There is one house at this address: whoever is asked for, it answers, and as ever.
+/// The server has no virtual hosts: any `Host` gets the same answer.
 #[test]
 fn names_of_hosts_change_nothing() {
     let target = Target::new();
@@ -157,7 +157,7 @@ fn names_of_hosts_change_nothing() {
     }
 }
 
-/// A body belongs to its request, even where nobody wants it, and nothing is upgraded.
+/// A body belongs to its request, even where it is not read, and no connection is upgraded.
 #[test]
 fn bodies_nobody_asked_for_are_no_requests() {
     let target = Target::new();

@@ -114,7 +114,8 @@ fn r3_2_the_plan_is_right_for_every_kind_of_stage() {
         cluster.run();
         // A node that is down has its place, too.
         let down = format!("node-{}", rng.usize(..nodes));
-        cluster.set_ready(std::slice::from_ref(&down), Readiness::NotReady);
+        let readiness = [Readiness::NotReady, Readiness::Unknown][rng.usize(..2)];
+        cluster.set_ready(std::slice::from_ref(&down), readiness);
         let planned = plan(&cluster);
         cluster.roll_out(1);
         let mut reached = BTreeSet::new();
@@ -139,7 +140,7 @@ fn r3_2_the_plan_is_right_for_every_kind_of_stage() {
             assert_eq!(
                 found,
                 expected,
-                "seed {seed}: stage {stage} of {stages}, {down} is down: {planned:?} {:?}",
+                "seed {seed}: stage {stage} of {stages}, {down} is {readiness:?}: {planned:?} {:?}",
                 cluster.record(1)
             );
             cluster.promote(1, *stage);

@@ -9,13 +9,13 @@ const KEY_MAX: usize = 16;
 
 /// Bytes of a key or of data, in words of four.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Words {
+pub struct Words {
     bytes: [u8; KEY_MAX],
     length: u8,
 }
 
 impl Words {
-    pub(crate) fn new(words: &[[u8; 4]]) -> Self {
+    pub fn new(words: &[[u8; 4]]) -> Self {
         let mut bytes = [0; KEY_MAX];
         for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(word);
@@ -26,7 +26,7 @@ impl Words {
         }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 }
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Words {
 
 /// What an element of a map has beside its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Data {
+pub enum Data {
     /// It is of a set.
     None,
     Value(Words),
@@ -48,15 +48,15 @@ pub(crate) enum Data {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Element {
-    pub(crate) key: Words,
-    pub(crate) data: Data,
+pub struct Element {
+    pub key: Words,
+    pub data: Data,
     /// Its lifetime and what is left of it, in milliseconds.
-    pub(crate) timeout: Option<(u64, u64)>,
+    pub timeout: Option<(u64, u64)>,
 }
 
 impl Element {
-    pub(crate) fn new(key: Words, data: Data) -> Self {
+    pub fn new(key: Words, data: Data) -> Self {
         Self {
             key,
             data,

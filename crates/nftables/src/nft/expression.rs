@@ -6,7 +6,7 @@ use crate::netlink::Attributes;
 
 /// A register of 32 bits. Longer values take several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Register(pub(crate) u32);
+pub struct Register(pub u32);
 
 impl Register {
     /// The first register of 32 bits, as the kernel counts.
@@ -19,17 +19,18 @@ impl Register {
     }
 
     /// The register so many behind this one.
-    pub(crate) fn plus(self, more: u32) -> Self {
+    #[must_use]
+    pub fn plus(self, more: u32) -> Self {
         Self(self.0 + more)
     }
 }
 
 /// Bits of a packet that this proxy's own mark takes, as kube-proxy's.
-pub(crate) const MASQUERADE_MARK: u32 = 0x4000;
+pub const MASQUERADE_MARK: u32 = 0x4000;
 
 /// One step of a rule. Steps that load write a register; the others end the rule unless they hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Expression {
+pub enum Expression {
     LoadSource(Register),
     LoadDestination(Register),
     LoadProtocol(Register),
@@ -70,6 +71,7 @@ pub(crate) enum Expression {
     /// To the address in the first register and the port in the second.
     Redirect(Register, Register),
     Masquerade,
+    Jump(String),
     Goto(String),
     Return,
     ResetTcp,
@@ -78,50 +80,62 @@ pub(crate) enum Expression {
 }
 
 /// What `Load…Type` loads for addresses of this machine.
-pub(crate) const LOCAL: u32 = 2;
+pub const LOCAL: u32 = 2;
 /// The bit of `LoadConnectionStatus` of connections whose destination was changed.
-pub(crate) const DESTINATION_CHANGED: u32 = 0x20;
+pub const DESTINATION_CHANGED: u32 = 0x20;
 
 const GOTO: i32 = -4;
+const JUMP: i32 = -3;
 const RETURN: i32 = -5;
 
 impl Expression {
     /// Appends it to a list of expressions.
     pub(super) fn write(&self, list: &mut Attributes<'_>) {
-        let mut named = |name: &str, write: &mut dyn FnMut(&mut Attributes<'_>)| {
-            list.nested(1, |element| {
-                element.text(1, name);
-                element.nested(2, |data| write(data));
-            });
-        };
+        if !self.write_load(list) {
+            self.write_step(list);
+        }
+    }
+
+    /// Returns whether it is one that loads something of the packet.
+    fn write_load(&self, list: &mut Attributes<'_>) -> bool {
         match self {
-            Self::LoadSource(to) => named("payload", &mut |data| payload(data, *to, 1, 12, 4)),
-            Self::LoadDestination(to) => named("payload", &mut |data| payload(data, *to, 1, 16, 4)),
-            Self::LoadDestinationPort(to) => {
-                named("payload", &mut |data| payload(data, *to, 2, 2, 2));
+            Self::LoadSource(to) => {
+                named(list, "payload", &mut |data| payload(data, *to, 1, 12, 4))
             }
-            Self::LoadProtocol(to) => named("meta", &mut |data| load(data, *to, 16)),
-            Self::LoadMark(to) => named("meta", &mut |data| load(data, *to, 3)),
-            Self::LoadOutput(to) => named("meta", &mut |data| load(data, *to, 5)),
-            Self::StoreMark(from) => named("meta", &mut |data| {
-                data.number(2, 3);
-                data.number(3, from.number());
-            }),
-            Self::LoadConnectionStatus(to) => named("ct", &mut |data| load(data, *to, 2)),
-            Self::LoadOriginalDestination(to) => named("ct", &mut |data| {
+            Self::LoadDestination(to) => {
+                named(list, "payload", &mut |data| payload(data, *to, 1, 16, 4))
+            }
+            Self::LoadDestinationPort(to) => {
+                named(list, "payload", &mut |data| payload(data, *to, 2, 2, 2));
+            }
+            Self::LoadProtocol(to) => named(list, "meta", &mut |data| load(data, *to, 16)),
+            Self::LoadMark(to) => named(list, "meta", &mut |data| load(data, *to, 3)),
+            Self::LoadOutput(to) => named(list, "meta", &mut |data| load(data, *to, 5)),
+            Self::LoadConnectionStatus(to) => named(list, "ct", &mut |data| load(data, *to, 2)),
+            Self::LoadOriginalDestination(to) => named(list, "ct", &mut |data| {
                 load(data, *to, 20);
                 data.byte(3, 0);
             }),
-            Self::LoadDestinationType(to) => named("fib", &mut |data| fib(data, *to, 2)),
-            Self::LoadSourceType(to) => named("fib", &mut |data| fib(data, *to, 1)),
-            Self::LoadSourceTypeAtOutput(to) => named("fib", &mut |data| fib(data, *to, 1 | 16)),
-            Self::LoadRandom(to, below) => named("numgen", &mut |data| {
+            Self::LoadDestinationType(to) => named(list, "fib", &mut |data| fib(data, *to, 2)),
+            Self::LoadSourceType(to) => named(list, "fib", &mut |data| fib(data, *to, 1)),
+            Self::LoadSourceTypeAtOutput(to) => {
+                named(list, "fib", &mut |data| fib(data, *to, 1 | 16))
+            }
+            Self::LoadRandom(to, below) => named(list, "numgen", &mut |data| {
                 data.number(1, to.number());
                 data.number(2, *below);
                 data.number(3, 1);
                 data.number(4, 0);
             }),
-            Self::Bits(register, mask, xor) => named("bitwise", &mut |data| {
+            _ => return false,
+        }
+        true
+    }
+
+    /// All others.
+    fn write_step(&self, list: &mut Attributes<'_>) {
+        match self {
+            Self::Bits(register, mask, xor) => named(list, "bitwise", &mut |data| {
                 data.number(1, register.number());
                 data.number(2, register.number());
                 data.number(3, 4);
@@ -129,21 +143,21 @@ impl Expression {
                 data.nested(5, |value| value.bytes(1, &xor.to_ne_bytes()));
             }),
             Self::Equals(register, value) => {
-                named("cmp", &mut |data| compare(data, *register, 0, *value));
+                named(list, "cmp", &mut |data| compare(data, *register, 0, *value));
             }
             Self::NotEquals(register, value) => {
-                named("cmp", &mut |data| compare(data, *register, 1, *value));
+                named(list, "cmp", &mut |data| compare(data, *register, 1, *value));
             }
-            Self::In(set, key) => named("lookup", &mut |data| {
+            Self::In(set, key) => named(list, "lookup", &mut |data| {
                 data.text(1, set);
                 data.number(2, key.number());
             }),
-            Self::LoadFrom(map, key, to) => named("lookup", &mut |data| {
+            Self::LoadFrom(map, key, to) => named(list, "lookup", &mut |data| {
                 data.text(1, map);
                 data.number(2, key.number());
                 data.number(3, to.number());
             }),
-            Self::Follow(map, key) => named("lookup", &mut |data| {
+            Self::Follow(map, key) => named(list, "lookup", &mut |data| {
                 data.text(1, map);
                 data.number(2, key.number());
                 data.number(3, Register::VERDICT);
@@ -163,33 +177,50 @@ impl Expression {
                 key,
                 value,
                 timeout,
-            } => named("dynset", &mut |data| {
+            } => named(list, "dynset", &mut |data| {
                 data.text(1, map);
                 data.number(3, 1);
                 data.number(4, key.number());
                 data.number(5, value.number());
                 data.long(6, *timeout);
             }),
-            Self::Redirect(address, port) => named("nat", &mut |data| {
+            Self::Redirect(address, port) => named(list, "nat", &mut |data| {
                 data.number(1, 1);
                 data.number(2, super::IPV4.into());
                 data.number(3, address.number());
                 data.number(5, port.number());
             }),
             // With random ports: two packets at once never choose the same.
-            Self::Masquerade => named("masq", &mut |data| data.number(1, 16)),
-            Self::Goto(chain) => named("immediate", &mut |data| verdict(data, GOTO, Some(chain))),
-            Self::Return => named("immediate", &mut |data| verdict(data, RETURN, None)),
-            Self::ResetTcp => named("reject", &mut |data| {
+            Self::Masquerade => named(list, "masq", &mut |data| data.number(1, 16)),
+            Self::Jump(chain) => named(list, "immediate", &mut |data| {
+                verdict(data, JUMP, Some(chain))
+            }),
+            Self::Goto(chain) => named(list, "immediate", &mut |data| {
+                verdict(data, GOTO, Some(chain))
+            }),
+            Self::Return => named(list, "immediate", &mut |data| verdict(data, RETURN, None)),
+            Self::ResetTcp => named(list, "reject", &mut |data| {
                 data.number(1, 1);
                 data.byte(2, 0);
             }),
-            Self::Refuse => named("reject", &mut |data| {
+            Self::Refuse => named(list, "reject", &mut |data| {
                 data.number(1, 0);
                 data.byte(2, 3);
             }),
+            Self::StoreMark(from) => named(list, "meta", &mut |data| {
+                data.number(2, 3);
+                data.number(3, from.number());
+            }),
+            _ => {}
         }
     }
+}
+
+fn named(list: &mut Attributes<'_>, name: &str, write: &mut dyn FnMut(&mut Attributes<'_>)) {
+    list.nested(1, |element| {
+        element.text(1, name);
+        element.nested(2, |data| write(data));
+    });
 }
 
 /// Bytes of a header: 1 is the network's, 2 the transport's.

@@ -5,23 +5,23 @@ const HEADER: usize = 16;
 const NETFILTER_HEADER: usize = 4;
 
 /// Flags of requests.
-pub(crate) const REQUEST: u16 = 1;
-pub(crate) const ACK: u16 = 4;
-pub(crate) const DUMP: u16 = 0x300;
-pub(crate) const CREATE: u16 = 0x400;
-pub(crate) const EXCLUSIVE: u16 = 0x200;
-pub(crate) const APPEND: u16 = 0x800;
+pub const REQUEST: u16 = 1;
+pub const ACK: u16 = 4;
+pub const DUMP: u16 = 0x300;
+pub const CREATE: u16 = 0x400;
+pub const EXCLUSIVE: u16 = 0x200;
+pub const APPEND: u16 = 0x800;
 
 /// Types of messages that every protocol has.
-pub(crate) const ERROR: u16 = 2;
-pub(crate) const DONE: u16 = 3;
+pub const ERROR: u16 = 2;
+pub const DONE: u16 = 3;
 
 /// Marks attributes that contain attributes.
 const NESTED: u16 = 0x8000;
 
 /// Messages to send, one after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Request {
+pub struct Request {
     bytes: Vec<u8>,
     sequence: u32,
     /// The number of the last message that the kernel answers.
@@ -30,7 +30,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// Whose messages have numbers from this one on.
-    pub(crate) fn numbered_from(sequence: u32) -> Self {
+    pub fn numbered_from(sequence: u32) -> Self {
         Self {
             bytes: Vec::new(),
             sequence,
@@ -39,7 +39,7 @@ impl Request {
     }
 
     /// Appends a message; `write` adds its attributes. `resource` is `res_id` of netfilter's header.
-    pub(crate) fn push(
+    pub fn push(
         &mut self,
         kind: u16,
         flags: u16,
@@ -66,67 +66,67 @@ impl Request {
     }
 
     /// The number of the last message that the kernel answers.
-    pub(crate) fn answered(&self) -> u32 {
+    pub fn answered(&self) -> u32 {
         self.answered
     }
 
     /// The number of the message that is appended next.
-    pub(crate) fn next_sequence(&self) -> u32 {
+    pub fn next_sequence(&self) -> u32 {
         self.sequence
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 /// Appends attributes to a message.
-pub(crate) struct Attributes<'a>(&'a mut Vec<u8>);
+pub struct Attributes<'a>(&'a mut Vec<u8>);
 
 impl Attributes<'_> {
-    pub(crate) fn bytes(&mut self, kind: u16, value: &[u8]) {
+    pub fn bytes(&mut self, kind: u16, value: &[u8]) {
         let start = self.open(kind);
         self.0.extend_from_slice(value);
         self.close(start);
     }
 
     /// A string, with the zero byte at its end.
-    pub(crate) fn text(&mut self, kind: u16, value: &str) {
+    pub fn text(&mut self, kind: u16, value: &str) {
         let start = self.open(kind);
         self.0.extend_from_slice(value.as_bytes());
         self.0.push(0);
         self.close(start);
     }
 
-    pub(crate) fn byte(&mut self, kind: u16, value: u8) {
+    pub fn byte(&mut self, kind: u16, value: u8) {
         self.bytes(kind, &[value]);
     }
 
     /// In network byte order, as netfilter wants all numbers.
-    pub(crate) fn number(&mut self, kind: u16, value: u32) {
+    pub fn number(&mut self, kind: u16, value: u32) {
         self.bytes(kind, &value.to_be_bytes());
     }
 
     /// As [`Self::number`].
-    pub(crate) fn long(&mut self, kind: u16, value: u64) {
+    pub fn long(&mut self, kind: u16, value: u64) {
         self.bytes(kind, &value.to_be_bytes());
     }
 
-    pub(crate) fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Attributes<'_>)) {
+    pub fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Attributes<'_>)) {
         let start = self.open(kind | NESTED);
         write(&mut Attributes(self.0));
         self.close(start);
     }
 
     /// Attributes that were received.
-    pub(crate) fn raw(&mut self, attributes: &[u8]) {
+    pub fn raw(&mut self, attributes: &[u8]) {
         self.0.extend_from_slice(attributes);
         let padded = self.0.len().next_multiple_of(4);
         self.0.resize(padded, 0);
     }
 
     /// The bytes of the message so far, and of those before it.
-    pub(crate) fn position(&self) -> usize {
+    pub fn position(&self) -> usize {
         self.0.len()
     }
 
@@ -148,30 +148,30 @@ impl Attributes<'_> {
 
 /// A message that was received.
 #[derive(Debug)]
-pub(crate) struct Message<'a> {
-    pub(crate) kind: u16,
-    pub(crate) sequence: u32,
+pub struct Message<'a> {
+    pub kind: u16,
+    pub sequence: u32,
     /// Whose request caused it.
-    pub(crate) port: u32,
+    pub port: u32,
     /// Behind the header.
     body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
     /// The number of an [`ERROR`]: 0 for success, or a negative errno.
-    pub(crate) fn error(&self) -> i32 {
+    pub fn error(&self) -> i32 {
         let bytes = self.body.first_chunk();
         bytes.map_or(0, |bytes| i32::from_ne_bytes(*bytes))
     }
 
     /// Behind netfilter's header.
-    pub(crate) fn attributes(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
+    pub fn attributes(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         attributes(self.body.get(NETFILTER_HEADER..).unwrap_or_default())
     }
 }
 
 /// The messages in what was received at once.
-pub(crate) struct Messages<'a>(pub(crate) &'a [u8]);
+pub struct Messages<'a>(pub &'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
     type Item = Message<'a>;
@@ -196,7 +196,7 @@ impl<'a> Iterator for Messages<'a> {
 }
 
 /// The attributes in some bytes: kinds and values.
-pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u16::from_ne_bytes(*bytes.first_chunk()?);
         let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);

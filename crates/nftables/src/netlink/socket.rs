@@ -22,7 +22,7 @@ const CHUNK: usize = 128 << 10;
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The kernel refused a message, or the transaction.
     #[error("{0}")]
     Refused(io::Error),
@@ -39,7 +39,7 @@ impl From<Errno> for Failure {
 }
 
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
     fd: OwnedFd,
     port: u32,
     sequence: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// `groups` are the multicast groups to receive, as bits. The socket belongs to the network namespace of this thread.
-    pub(crate) fn open(groups: u32) -> Result<Self, Failure> {
+    pub fn open(groups: u32) -> Result<Self, Failure> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let protocol = Some(netlink::NETFILTER);
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
@@ -64,17 +64,17 @@ impl Socket {
     }
 
     /// As which the kernel knows this socket.
-    pub(crate) fn port(&self) -> u32 {
+    pub fn port(&self) -> u32 {
         self.port
     }
 
     /// A request whose messages have the next numbers.
-    pub(crate) fn request(&self) -> Request {
+    pub fn request(&self) -> Request {
         Request::numbered_from(self.sequence)
     }
 
     /// Sends messages and receives the last acknowledgement that they ask for, or a refusal.
-    pub(crate) fn execute(&mut self, request: &Request) -> Result<(), Failure> {
+    pub fn execute(&mut self, request: &Request) -> Result<(), Failure> {
         let last = self.send(request)?;
         self.receive_until(|message| {
             if message.kind != ERROR {
@@ -88,7 +88,7 @@ impl Socket {
     }
 
     /// Sends one message that asks for all of something, and hands each answer to `read`.
-    pub(crate) fn dump(
+    pub fn dump(
         &mut self,
         request: &Request,
         mut read: impl FnMut(&Message<'_>),
@@ -133,7 +133,7 @@ impl Socket {
     }
 
     /// `None` if there is nothing to receive.
-    pub(crate) fn receive(&self, chunk: &mut [u8]) -> Result<Option<usize>, Failure> {
+    pub fn receive(&self, chunk: &mut [u8]) -> Result<Option<usize>, Failure> {
         loop {
             match recv(&self.fd, &mut *chunk, RecvFlags::empty()) {
                 Ok((length, _)) => return Ok(Some(length)),

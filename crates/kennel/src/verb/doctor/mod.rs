@@ -1,11 +1,13 @@
-//! `kennel doctor`: checks the database of a server.
+//! `kennel doctor`: checks the database of a server, or with `network` the pod network of this machine.
+
+mod network;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use kennel_agent::node::absolute;
 use kennel_server::doctor::{self, DamagedValue, Examination};
 use kennel_server::seal::Keyring;
@@ -19,8 +21,22 @@ const DAMAGED: u8 = 1;
 /// The database could not be checked.
 const FAILED: u8 = 2;
 
+/// What to check instead of the database.
+#[derive(Clone, Debug, Subcommand)]
+enum Subject {
+    /// Check the pod network of this machine, and say what to do: forwarding, MTU, routes, the firewall, the reverse-path
+    /// filter and name resolution
+    ///
+    /// Exits with 1 if there is a problem, and with 2 if the network could not be checked.
+    Network(network::NetworkArgs),
+}
+
 #[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct DoctorArgs {
+    #[command(subcommand)]
+    subject: Option<Subject>,
+
     #[command(flatten)]
     data: DataArgs,
 
@@ -38,7 +54,10 @@ pub(crate) struct DoctorArgs {
     discard: Option<String>,
 }
 
-pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
+pub(crate) async fn run(args: &DoctorArgs) -> ExitCode {
+    if let Some(Subject::Network(args)) = &args.subject {
+        return network::run(args).await;
+    }
     let data_dir = absolute(&args.data.data_dir);
     let done = match (&args.raw, &args.discard) {
         (Some(key), _) => print_raw(&data_dir, key),

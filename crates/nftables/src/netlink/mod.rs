@@ -3,7 +3,7 @@
 mod message;
 mod socket;
 
-pub(crate) use message::{
+pub use message::{
     ACK, APPEND, Attributes, CREATE, DUMP, EXCLUSIVE, Message, Messages, Request, attributes,
 };
-pub(crate) use socket::{Failure, Socket};
+pub use socket::{Failure, Socket};

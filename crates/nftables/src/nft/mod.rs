@@ -1,12 +1,14 @@
 //! nftables over netlink: tables, chains, rules, sets and transactions. Knows nothing of services.
 
+mod chains;
 mod elements;
 mod expression;
 mod transaction;
 
-pub(crate) use elements::{Data, Element, Words};
-pub(crate) use expression::{DESTINATION_CHANGED, Expression, LOCAL, MASQUERADE_MARK, Register};
-pub(crate) use transaction::{
+pub use chains::{BaseChain, chain_in, chain_messages};
+pub use elements::{Data, Element, Words};
+pub use expression::{DESTINATION_CHANGED, Expression, LOCAL, MASQUERADE_MARK, Register};
+pub use transaction::{
     Change, Hook, MapData, SetKind, Transaction, element_messages, elements_in, generation_message,
     generation_of, table_message, table_of,
 };
@@ -14,7 +16,7 @@ pub(crate) use transaction::{
 /// The netfilter subsystem: the upper byte of message types.
 const SUBSYSTEM: u16 = 10;
 /// The multicast group of changes, as a bit.
-pub(crate) const CHANGES: u32 = 1 << 6;
+pub const CHANGES: u32 = 1 << 6;
 
 /// Tables of IPv4.
 const IPV4: u8 = 2;

@@ -20,7 +20,7 @@ const ELEMENTS_BYTES: usize = 60_000;
 
 /// Where packets meet a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hook {
+pub enum Hook {
     Prerouting,
     Output,
     Postrouting,
@@ -46,17 +46,17 @@ impl Hook {
 
 /// What the keys and values of a set or map are, for the kernel and for `nft list`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SetKind {
+pub struct SetKind {
     /// Types as `nft` numbers them, six bits each.
-    pub(crate) key: u32,
-    pub(crate) key_bytes: u32,
-    pub(crate) data: MapData,
+    pub key: u32,
+    pub key_bytes: u32,
+    pub data: MapData,
     /// The most elements, if rules add them; they expire.
-    pub(crate) dynamic: Option<u32>,
+    pub dynamic: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MapData {
+pub enum MapData {
     None,
     Value { kind: u32, bytes: u32 },
     Verdict,
@@ -68,7 +68,7 @@ const FLAG_EVAL: u32 = 0x20;
 const VERDICT_TYPE: u32 = 0xffff_ff00;
 
 /// See the [module](self).
-pub(crate) struct Transaction<'a> {
+pub struct Transaction<'a> {
     table: &'a str,
     request: Request,
     changes: usize,
@@ -76,13 +76,13 @@ pub(crate) struct Transaction<'a> {
 
 /// Whether elements are added or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
     Add,
     Delete,
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(table: &'a str, mut request: Request) -> Self {
+    pub fn new(table: &'a str, mut request: Request) -> Self {
         request.push(BEGIN, 0, 0, SUBSYSTEM, |_| {});
         Self {
             table,
@@ -91,8 +91,12 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.changes == 0
+    }
+
     /// The whole request.
-    pub(crate) fn finish(mut self) -> Request {
+    pub fn finish(mut self) -> Request {
         self.request.push(END, 0, 0, SUBSYSTEM, |_| {});
         self.request
     }
@@ -107,15 +111,15 @@ impl<'a> Transaction<'a> {
     }
 
     /// Adds the table if it does not exist.
-    pub(crate) fn add_table(&mut self) {
+    pub fn add_table(&mut self) {
         self.push(NEW_TABLE, CREATE, |table| table.number(2, 0));
     }
 
-    pub(crate) fn delete_table(&mut self) {
+    pub fn delete_table(&mut self) {
         self.push(DELETE_TABLE, 0, |_| {});
     }
 
-    pub(crate) fn add_base_chain(&mut self, name: &str, hook: Hook) {
+    pub fn add_base_chain(&mut self, name: &str, hook: Hook) {
         self.push(NEW_CHAIN, CREATE | EXCLUSIVE, |chain| {
             chain.text(3, name);
             chain.nested(4, |nested| {
@@ -127,22 +131,22 @@ impl<'a> Transaction<'a> {
         });
     }
 
-    pub(crate) fn add_chain(&mut self, name: &str) {
+    pub fn add_chain(&mut self, name: &str) {
         self.push(NEW_CHAIN, CREATE | EXCLUSIVE, |chain| chain.text(3, name));
     }
 
     /// Deletes the rules of a chain.
-    pub(crate) fn flush_chain(&mut self, name: &str) {
+    pub fn flush_chain(&mut self, name: &str) {
         self.push(DELETE_RULE, 0, |rule| rule.text(2, name));
     }
 
     /// Deletes a chain without rules.
-    pub(crate) fn delete_chain(&mut self, name: &str) {
+    pub fn delete_chain(&mut self, name: &str) {
         self.push(DELETE_CHAIN, 0, |chain| chain.text(3, name));
     }
 
     /// Appends a rule to a chain.
-    pub(crate) fn add_rule(&mut self, chain: &str, expressions: &[Expression]) {
+    pub fn add_rule(&mut self, chain: &str, expressions: &[Expression]) {
         self.push(NEW_RULE, CREATE | APPEND, |rule| {
             rule.text(2, chain);
             rule.nested(4, |list| {
@@ -153,7 +157,7 @@ impl<'a> Transaction<'a> {
         });
     }
 
-    pub(crate) fn add_set(&mut self, name: &str, kind: SetKind) {
+    pub fn add_set(&mut self, name: &str, kind: SetKind) {
         let id = u32::try_from(self.changes).unwrap_or(u32::MAX);
         self.push(NEW_SET, CREATE | EXCLUSIVE, |set| {
             set.text(2, name);
@@ -188,12 +192,12 @@ impl<'a> Transaction<'a> {
         });
     }
 
-    pub(crate) fn delete_set(&mut self, name: &str) {
+    pub fn delete_set(&mut self, name: &str) {
         self.push(DELETE_SET, 0, |set| set.text(2, name));
     }
 
     /// Adds or deletes elements of a set.
-    pub(crate) fn elements(&mut self, change: Change, set: &str, elements: &[Element]) {
+    pub fn elements(&mut self, change: Change, set: &str, elements: &[Element]) {
         let (kind, flags) = match change {
             Change::Add => (NEW_ELEMENTS, CREATE | EXCLUSIVE),
             Change::Delete => (DELETE_ELEMENTS, 0),
@@ -217,7 +221,7 @@ impl<'a> Transaction<'a> {
 }
 
 /// A request for all elements of a set.
-pub(crate) fn element_messages(mut request: Request, table: &str, set: &str) -> Request {
+pub fn element_messages(mut request: Request, table: &str, set: &str) -> Request {
     request.push(GET_ELEMENTS, DUMP, IPV4, 0, |message| {
         message.text(1, table);
         message.text(2, set);
@@ -226,14 +230,14 @@ pub(crate) fn element_messages(mut request: Request, table: &str, set: &str) -> 
 }
 
 /// The elements in an answer to [`element_messages`].
-pub(crate) fn elements_in(message: &Message<'_>) -> impl Iterator<Item = Element> {
+pub fn elements_in(message: &Message<'_>) -> impl Iterator<Item = Element> {
     let lists = message.attributes().filter(|(kind, _)| *kind == 3);
     let elements = lists.flat_map(|(_, list)| attributes(list));
     elements.filter_map(|(_, element)| Element::read(element))
 }
 
 /// The table that a notice about a change is about: `None` for the notice that ends a transaction.
-pub(crate) fn table_of<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
+pub fn table_of<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
     if message.kind == NEW_GENERATION || message.kind >> 8 != SUBSYSTEM {
         return None;
     }
@@ -242,19 +246,19 @@ pub(crate) fn table_of<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
 }
 
 /// A request for a table.
-pub(crate) fn table_message(mut request: Request, table: &str) -> Request {
+pub fn table_message(mut request: Request, table: &str) -> Request {
     request.push(GET_TABLE, ACK, IPV4, 0, |message| message.text(1, table));
     request
 }
 
 /// A request for the number of the last transaction.
-pub(crate) fn generation_message(mut request: Request) -> Request {
+pub fn generation_message(mut request: Request) -> Request {
     request.push(GET_GENERATION, ACK, 0, 0, |_| {});
     request
 }
 
 /// The number in an answer to [`generation_message`].
-pub(crate) fn generation_of(message: &Message<'_>) -> Option<u32> {
+pub fn generation_of(message: &Message<'_>) -> Option<u32> {
     let mut attributes = message
         .attributes()
         .filter(|_| message.kind == NEW_GENERATION);

@@ -1,0 +1,114 @@
+//! What people read about transitions: the reason in the state, and the events.
+
+use std::collections::BTreeMap;
+
+use super::super::super::event::Identity;
+use super::super::Planner;
+use super::Staged;
+use super::record::Note;
+use super::slot::Cause;
+use crate::ids::{NodeId, SetId};
+use crate::rollout::machine::Transition;
+use crate::rollout::state::{Reason, State};
+
+/// How many failed nodes a reason names.
+const NAMED: usize = 10;
+
+impl Planner {
+    /// The commonest cause of failure, and the nodes.
+    pub(super) fn failure(&self, set: SetId) -> Reason {
+        let known = &self.sets[set];
+        let mut by_cause: BTreeMap<Cause, Vec<NodeId>> = BTreeMap::new();
+        if let Some(staged) = known.staged.as_deref() {
+            for (_, _, node) in staged.places.iter() {
+                let slot = staged.slots.get(node.index());
+                if let Some(cause) = slot.and_then(|slot| slot.counts.failed) {
+                    by_cause.entry(cause).or_default().push(node);
+                }
+            }
+        }
+        let total: usize = by_cause.values().map(Vec::len).sum();
+        let most = by_cause.into_iter().max_by_key(|(_, nodes)| nodes.len());
+        let Some((cause, nodes)) = most else {
+            return Reason {
+                code: "Failed".to_owned(),
+                message: "nodes have failed".to_owned(),
+            };
+        };
+        let names: Vec<&str> = nodes
+            .iter()
+            .take(NAMED)
+            .map(|node| &**self.nodes.name(*node))
+            .collect();
+        let more = total.saturating_sub(names.len());
+        let and_more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let Identity {
+            namespace, name, ..
+        } = &*known.reference;
+        Reason {
+            code: cause.code().to_owned(),
+            message: format!(
+                "{total} {} failed, most with {}: {}{and_more}; see kennel rollout status {name} -n {namespace}",
+                if total == 1 { "node has" } else { "nodes have" },
+                cause.code(),
+                names.join(", ")
+            ),
+        }
+    }
+
+    /// The events of a transition.
+    pub(super) fn describe(&self, set: SetId, transition: Transition, state: &State) -> Vec<Note> {
+        let Some(staged) = self.sets[set].staged.as_deref() else {
+            return Vec::new();
+        };
+        let hash = &staged.target.hash;
+        let why = state.reason.as_ref().map_or("", |reason| &reason.message);
+        let stable = state.stable.as_deref().unwrap_or("none");
+        let stage = staged.stage_text(state.stage);
+        let normal = |reason, text: String| vec![(false, reason, text)];
+        match transition {
+            Transition::StageStarted => normal("StageStarted", format!("{hash}: {stage}")),
+            Transition::StageHealthy => normal(
+                "StageHealthy",
+                format!("{hash}: {stage} is healthy and bakes"),
+            ),
+            Transition::AwaitingPromotion => {
+                let text = format!("{hash}: {stage} waits for a person. {why}");
+                normal("AwaitingPromotion", text.trim_end().to_owned())
+            }
+            Transition::RolloutPaused => {
+                let text = format!("{hash}: paused in {stage}: {why}");
+                vec![(true, "RolloutPaused", text)]
+            }
+            Transition::RollingBack => vec![
+                (
+                    true,
+                    "RolloutFailed",
+                    format!("{hash} has failed in {stage}: {why}"),
+                ),
+                (
+                    true,
+                    "RollingBack",
+                    format!("{hash}: every node goes back to {stable}"),
+                ),
+            ],
+            Transition::RolledBack => {
+                let text = format!("{hash} is held; no node has it any more, and all get {stable}");
+                normal("RolledBack", text)
+            }
+            Transition::RolloutComplete => {
+                normal("RolloutComplete", format!("{hash} is on every node"))
+            }
+        }
+    }
+}
+
+impl Staged {
+    pub(super) fn stage_text(&self, stage: usize) -> String {
+        self.policy.stage_text(stage)
+    }
+}

@@ -1,0 +1,68 @@
+//! Writes to the revisions that are not the target: the number of stable's, and the verdicts of earlier targets.
+
+use super::super::super::event::{Object, Write};
+use super::super::super::history::Revision;
+use super::super::Planner;
+use crate::ids::SetId;
+use crate::rollout::state::{Record, Verdict};
+
+impl Planner {
+    /// Makes stable the second-highest revision, which `kubectl rollout undo` takes (R5.8). The target is renumbered above
+    /// it like any current revision.
+    pub(super) fn renumber_stable(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) {
+        let staged = self.sets[set].staged.as_ref();
+        let stable = staged.and_then(|staged| staged.stable.as_ref());
+        let Some(hash) = stable.map(|stable| stable.hash.clone()) else {
+            return;
+        };
+        let others = claimed.iter().filter(|revision| revision.uid != target.uid);
+        let highest = others.map(|revision| revision.revision).max().unwrap_or(0);
+        let stable = claimed.iter().find(|revision| *revision.hash() == *hash);
+        let Some(stable) = stable.filter(|stable| stable.revision < highest) else {
+            return;
+        };
+        let number = highest.max(target.revision) + 1;
+        let object = Object {
+            name: stable.name.clone(),
+            uid: stable.uid.clone(),
+        };
+        self.write_revision(set, object, |revision| Write::RenumberRevision {
+            revision,
+            number,
+        });
+    }
+
+    /// A write to a revision is outstanding or waits for its retry.
+    fn is_writing(&self, set: SetId, revision: &str) -> bool {
+        let write = self.sets[set].history.writes.get(revision);
+        write.is_some_and(|write| write.blocks(self.now))
+    }
+
+    /// Ends the rollouts of earlier targets (R5.7).
+    pub(super) fn supersede(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) {
+        for revision in claimed.iter().filter(|revision| revision.uid != target.uid) {
+            if revision.record.verdict != Some(Verdict::Progressing) {
+                continue;
+            }
+            let version = revision.version.clone();
+            if !self.is_writing(set, &revision.uid) {
+                let reference = self.sets[set].reference.clone();
+                let text = format!("{} takes the place of {}", target.hash(), revision.hash());
+                self.emit(&reference, false, "RolloutSuperseded", text);
+            }
+            let record = Record {
+                verdict: Some(Verdict::Superseded),
+                ..revision.record.clone()
+            };
+            let object = Object {
+                name: revision.name.clone(),
+                uid: revision.uid.clone(),
+            };
+            self.write_revision(set, object, |revision| Write::WriteRecord {
+                revision,
+                version,
+                record: Box::new(record),
+            });
+        }
+    }
+}

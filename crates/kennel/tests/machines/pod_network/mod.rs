@@ -1,0 +1,8 @@
+//! The pod network with real packets: machines on one link and on two with a router between them, containerd, and the agent's own
+//! routes, VXLAN devices and rules.
+
+mod doctor;
+mod faults;
+mod fixture;
+mod nodes;
+mod paths;

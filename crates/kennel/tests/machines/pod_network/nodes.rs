@@ -1,0 +1,78 @@
+//! Nodes that join, leave and move (N1.4, N1.5).
+
+use kennel_testkit::machine::possible;
+use kennel_testkit::{Deadline, eventually};
+
+use super::fixture::{Cluster, PATIENCE};
+
+#[test]
+fn n1_4_a_node_that_joins_is_reached_and_one_that_leaves_is_forgotten() {
+    if !possible() {
+        return;
+    }
+    let mut cluster = Cluster::new("auto", &[0, 0]);
+    let a = cluster.pod("a", 0, false);
+    cluster.join(0);
+    cluster.ready();
+    let c = cluster.pod("c", 2, false);
+    assert_eq!(cluster.seen_by("a", c), a);
+    assert_eq!(cluster.seen_by("c", a), c);
+
+    let left = cluster.machines.pop().unwrap();
+    let node = left.node().to_owned();
+    drop(left);
+    cluster.kubectl.run(&["delete", "node", &node]).ok();
+    let range = c.octets();
+    let range = format!("{}.{}.{}.", range[0], range[1], range[2]);
+    for machine in &cluster.machines {
+        eventually(Deadline::seconds(PATIENCE), || {
+            let traces = machine
+                .run("ip route; ip neigh show dev kennel-vxlan; bridge fdb show dev kennel-vxlan");
+            let found = traces.lines().find(|line| line.contains(&range));
+            found.map_or(Ok(()), |line| Err(line.to_owned()))
+        });
+    }
+    let objects = cluster.get(&[
+        "configmaps",
+        "-n",
+        "kube-node-lease",
+        "-l",
+        "network.kennel.dev/node=true",
+    ]);
+    assert_eq!(objects.unwrap()["items"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn n1_5_a_node_whose_address_changes_is_followed() {
+    if !possible() {
+        return;
+    }
+    let cluster = Cluster::new("auto", &[0, 0]);
+    let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
+    assert_eq!(cluster.seen_by("a", b), a);
+    let moved = &cluster.machines[1];
+    let (old, new, router) = (
+        moved.address(),
+        cluster.links.address(0, 77),
+        cluster.links.address(0, 1),
+    );
+    moved.run(&format!(
+        "ip addr del {old}/24 dev eth0; ip addr add {new}/24 dev eth0; ip route add default via {router}"
+    ));
+    eventually(Deadline::seconds(PATIENCE), || {
+        let node = cluster.get(&["node", moved.node()])?;
+        let address = &node["status"]["addresses"][0]["address"];
+        (*address == new.to_string())
+            .then_some(())
+            .ok_or_else(|| format!("{address} {}", moved.agent.log()))
+    });
+    assert_eq!(cluster.seen_by("a", b), a, "routes follow");
+    cluster.host_seen_by(1, a);
+    // The server reaches the agent at the new address, and accepts its certificate.
+    eventually(Deadline::seconds(PATIENCE), || {
+        let logs = cluster.kubectl.run(&["logs", "b"]);
+        (logs.code == 0)
+            .then_some(())
+            .ok_or_else(|| format!("{} {}", logs.stderr, moved.agent.log()))
+    });
+}

@@ -1,0 +1,336 @@
+//! Checks the pod network of this machine from outside, and says what to do. Changes nothing.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use kennel_nftables::nft;
+use serde_json::Value;
+
+use crate::kernel::{HostRoute, Kernel, OVERHEAD};
+use crate::{Error, cni, lock, masquerade, sysctl};
+
+/// For one answer of a name server.
+const DNS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Names of iptables tables of the old kernel interface, which nftables does not show.
+const LEGACY_TABLES: &str = "/proc/net/ip_tables_names";
+
+/// The result of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub is_ok: bool,
+    pub text: String,
+}
+
+impl Finding {
+    fn ok(text: impl Into<String>) -> Self {
+        Self {
+            is_ok: true,
+            text: text.into(),
+        }
+    }
+
+    fn problem(text: impl Into<String>) -> Self {
+        Self {
+            is_ok: false,
+            text: text.into(),
+        }
+    }
+}
+
+/// What to check with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub places: cni::Places,
+    /// A name server for names of services, and such a name.
+    pub dns: Ipv4Addr,
+    pub name: String,
+}
+
+/// Checks everything. Fails where the kernel cannot be asked.
+pub async fn examine(options: &Options) -> Result<Vec<Finding>, Error> {
+    let kernel = Kernel::open()?;
+    let routes = kernel.routes().await?;
+    let vxlan = kernel.vxlan_underlay().await?;
+    let configuration = options.places.own_configuration();
+    let has_network =
+        vxlan.is_some() || configuration.is_some() || routes.iter().any(|route| route.is_ours);
+    let mut findings = vec![agent(has_network)];
+    findings.push(cni_finding(options, configuration.as_ref(), has_network));
+    findings.push(forwarding(has_network));
+    if has_network {
+        findings.push(mtu(configuration.as_ref(), vxlan.as_ref()));
+        findings.push(masquerading()?);
+    }
+    findings.push(route_finding(&routes));
+    findings.push(firewall(forward_policies()?));
+    findings.push(reverse_path());
+    findings.push(names(options));
+    Ok(findings)
+}
+
+fn agent(has_network: bool) -> Finding {
+    match (lock::Lock::take(), has_network) {
+        (Err(_), _) => Finding::ok("agent: one manages the pod network of this machine"),
+        (Ok(_), true) => Finding::problem(
+            "agent: there is a pod network and no agent that keeps it up to date: start the agent, or remove the network with \
+             `kennel agent --cleanup`",
+        ),
+        (Ok(_), false) => Finding::ok(
+            "agent: none manages a pod network on this machine (--network=none, the process runtime, or another CNI configuration)",
+        ),
+    }
+}
+
+fn cni_finding(options: &Options, own: Option<&Value>, has_network: bool) -> Finding {
+    let places = &options.places;
+    let dir = places.configurations.display();
+    match places.foreign() {
+        Err(error) => return Finding::problem(format!("CNI: cannot read {dir}: {error}")),
+        Ok(Some(foreign)) if own.is_some() => {
+            return Finding::problem(format!(
+                "CNI: {} is there beside our {}; the container runtime uses the first by name: delete it, or start the agent with \
+                 --network=none",
+                foreign.display(),
+                cni::FILE
+            ));
+        }
+        Ok(Some(foreign)) => {
+            return Finding::ok(format!(
+                "CNI: {} belongs to another network",
+                foreign.display()
+            ));
+        }
+        Ok(None) => {}
+    }
+    let missing = places.missing_plugins();
+    match own {
+        Some(_) if missing.is_empty() => Finding::ok(format!("CNI: {dir}/{}", cni::FILE)),
+        Some(_) => Finding::problem(format!(
+            "CNI: the plugins {} are missing: install them (Debian: containernetworking-plugins)",
+            missing.join(" and ")
+        )),
+        None if has_network => {
+            Finding::ok("CNI: no configuration, so pods have this machine's network")
+        }
+        None => Finding::ok(format!("CNI: no configuration in {dir}")),
+    }
+}
+
+fn forwarding(has_network: bool) -> Finding {
+    match sysctl::read(sysctl::FORWARDING) {
+        Ok(value) if value == "1" => Finding::ok("forwarding: on"),
+        Ok(_) if !has_network => Finding::ok("forwarding: off, and no pod network needs it"),
+        Ok(_) => Finding::problem(
+            "forwarding: off, so that no packet of a pod leaves this machine: sysctl -w net.ipv4.ip_forward=1, and look for what \
+             turned it off in /etc/sysctl.d",
+        ),
+        Err(error) => Finding::problem(format!("forwarding: cannot be read: {error}")),
+    }
+}
+
+/// The device that VXLAN uses: its name, its MTU, and that of the VXLAN device.
+pub(crate) struct VxlanMtu {
+    pub(crate) underlay: String,
+    pub(crate) underlay_mtu: u32,
+    pub(crate) mtu: u32,
+}
+
+fn mtu(configuration: Option<&Value>, vxlan: Option<&VxlanMtu>) -> Finding {
+    let pods = configuration.and_then(|one| one["plugins"][0]["mtu"].as_u64());
+    let Some(vxlan) = vxlan else {
+        return Finding::ok("MTU: direct routes only, so pods have that of the link");
+    };
+    let fits = vxlan.underlay_mtu.saturating_sub(OVERHEAD);
+    let wrong = |what: &str, value: u64| {
+        Finding::problem(format!(
+            "MTU: {what} has {value} and {} has {}, of which VXLAN takes {OVERHEAD}: larger packets are lost. Restart the agent, \
+             then the pods",
+            vxlan.underlay, vxlan.underlay_mtu
+        ))
+    };
+    match pods {
+        _ if vxlan.mtu > fits => wrong("the VXLAN device", vxlan.mtu.into()),
+        Some(pods) if pods > fits.into() => wrong("each new pod", pods),
+        _ => Finding::ok(format!(
+            "MTU: pods {}, {} {}",
+            pods.unwrap_or(fits.into()),
+            vxlan.underlay,
+            vxlan.underlay_mtu
+        )),
+    }
+}
+
+fn masquerading() -> Result<Finding, Error> {
+    Ok(if masquerade::exists()? {
+        Finding::ok(format!(
+            "masquerading: by the nftables table {}",
+            masquerade::TABLE
+        ))
+    } else {
+        Finding::problem(format!(
+            "masquerading: the nftables table {} is missing, so that pods reach nothing outside the cluster: restart the agent, and \
+             look for a firewall that deletes the tables of others",
+            masquerade::TABLE
+        ))
+    })
+}
+
+fn route_finding(routes: &[HostRoute]) -> Finding {
+    let ours: Vec<&HostRoute> = routes.iter().filter(|route| route.is_ours).collect();
+    let hides = |route: &&HostRoute| {
+        let hidden = ours
+            .iter()
+            .find(|own| own.destination.overlaps(route.destination))?;
+        Some((route.destination, hidden.destination))
+    };
+    let others = routes
+        .iter()
+        .filter(|route| !route.is_ours && !route.is_host && route.destination.bits() > 0);
+    let hiding = others.filter_map(|route| hides(&route)).next();
+    match hiding {
+        Some((route, pods)) => Finding::problem(format!(
+            "routes: the route {route} overlaps the pods' range {pods}: remove it, or start `kennel up` with another --cluster-cidr"
+        )),
+        None => Finding::ok(format!("routes: {} to pods of other nodes", ours.len())),
+    }
+}
+
+/// Chains that see forwarded packets, and drop what no rule accepts: `table inet filter, chain forward`.
+pub fn forward_policies() -> Result<Vec<String>, Error> {
+    let chains = masquerade::dump_chains()?;
+    let dropping = chains.into_iter().filter(nft::BaseChain::drops_forwarded);
+    Ok(dropping
+        .map(|chain| format!("table {}, chain {}", chain.table, chain.name))
+        .collect())
+}
+
+fn firewall(dropping: Vec<String>) -> Finding {
+    if !dropping.is_empty() {
+        return Finding::problem(format!(
+            "firewall: {} drops forwarded packets that no rule of it accepts: accept those from and to the pods' range there \
+             (with iptables: iptables -I FORWARD -s RANGE -j ACCEPT, and the same with -d; with Docker, in the chain DOCKER-USER)",
+            dropping.join("; ")
+        ));
+    }
+    let legacy = std::fs::read_to_string(LEGACY_TABLES).unwrap_or_default();
+    if legacy.lines().any(|table| table == "filter") {
+        return Finding::ok(
+            "firewall: nftables forwards packets; there are rules of iptables-legacy, too, see `iptables-legacy -S FORWARD`",
+        );
+    }
+    Finding::ok("firewall: forwards packets")
+}
+
+fn reverse_path() -> Finding {
+    let kind = match sysctl::read("net/ipv4/conf/all/rp_filter").as_deref() {
+        Ok("0") => "off",
+        Ok("1") => "strict",
+        Ok("2") => "loose",
+        Ok(other) => {
+            return Finding::problem(format!("reverse-path filter: unknown value {other}"));
+        }
+        Err(error) => {
+            return Finding::problem(format!("reverse-path filter: cannot be read: {error}"));
+        }
+    };
+    Finding::ok(format!(
+        "reverse-path filter: {kind}, which the pod network works with"
+    ))
+}
+
+fn names(options: &Options) -> Finding {
+    let (server, name) = (options.dns, &options.name);
+    match resolve(server, name) {
+        Ok(addresses) if addresses.is_empty() => Finding::problem(format!(
+            "names: {server} answers, and knows no {name}: is its domain another one (--cluster-domain)?"
+        )),
+        Ok(addresses) => {
+            let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            Finding::ok(format!(
+                "names: {server} says that {name} is {}",
+                shown.join(", ")
+            ))
+        }
+        Err(error) => Finding::problem(format!(
+            "names: the cluster's DNS at {server} does not answer ({error}): check `kubectl get service -n kube-system kube-dns`, and \
+             the agent's service proxy"
+        )),
+    }
+}
+
+fn resolve(server: Ipv4Addr, name: &str) -> io::Result<Vec<Ipv4Addr>> {
+    use simple_dns::{CLASS, Name, Packet, QCLASS, QTYPE, Question, TYPE, rdata::RData};
+    let invalid = |error: simple_dns::SimpleDnsError| io::Error::other(error.to_string());
+    let mut query = Packet::new_query(0x6b65);
+    query.set_flags(simple_dns::PacketFlag::RECURSION_DESIRED);
+    let kind = (QTYPE::TYPE(TYPE::A), QCLASS::CLASS(CLASS::IN));
+    let name = Name::new(name).map_err(invalid)?;
+    query
+        .questions
+        .push(Question::new(name, kind.0, kind.1, false));
+    let socket = UdpSocket::bind(SocketAddr::from(([0; 4], 0)))?;
+    socket.set_read_timeout(Some(DNS_TIMEOUT))?;
+    socket.connect(SocketAddr::new(IpAddr::V4(server), 53))?;
+    socket.send(&query.build_bytes_vec().map_err(invalid)?)?;
+    let mut bytes = [0; 1500];
+    let length = socket.recv(&mut bytes)?;
+    let answer = Packet::parse(&bytes[..length]).map_err(invalid)?;
+    let addresses = answer
+        .answers
+        .iter()
+        .filter_map(|record| match &record.rdata {
+            RData::A(a) => Some(Ipv4Addr::from(a.address)),
+            _ => None,
+        });
+    Ok(addresses.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vxlan(underlay_mtu: u32, mtu: u32) -> VxlanMtu {
+        VxlanMtu {
+            underlay: "eth0".to_owned(),
+            underlay_mtu,
+            mtu,
+        }
+    }
+
+    #[test]
+    fn packets_that_are_too_large_are_found() {
+        let pods = |mtu: u32| serde_json::json!({"plugins": [{"type": "ptp", "mtu": mtu}]});
+        assert!(mtu(Some(&pods(1450)), Some(&vxlan(1500, 1450))).is_ok);
+        let shrunk = mtu(Some(&pods(1450)), Some(&vxlan(1400, 1350)));
+        assert!(
+            !shrunk.is_ok && shrunk.text.contains("each new pod has 1450"),
+            "{shrunk:?}"
+        );
+        assert!(!mtu(None, Some(&vxlan(1400, 1450))).is_ok);
+        assert!(mtu(None, None).is_ok);
+    }
+
+    #[test]
+    fn a_dropping_firewall_is_named() {
+        let found = firewall(vec!["table ip filter, chain FORWARD".to_owned()]);
+        assert!(!found.is_ok);
+        assert!(
+            found
+                .text
+                .starts_with("firewall: table ip filter, chain FORWARD drops"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_name_server_that_is_not_there_is_a_problem() {
+        let options = Options {
+            places: cni::Places::default(),
+            dns: Ipv4Addr::LOCALHOST,
+            name: "kubernetes.default.svc.cluster.local".to_owned(),
+        };
+        let found = names(&options);
+        assert!(found.text.contains("127.0.0.1"), "{found:?}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Routes. Ours have a protocol number of their own.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use futures_util::TryStreamExt as _;
+use kennel_core::cidr::Cidr;
+use kennel_core::pod_network::plan::{Device, Route};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteType,
+};
+use rtnetlink::RouteMessageBuilder;
+use rustix::io::Errno;
+
+use super::Kernel;
+use crate::Error;
+
+/// The protocol of our routes, as `ip route` shows it: a number that nobody else has in `/etc/iproute2/rt_protos`.
+pub const PROTOCOL: u8 = 75;
+
+/// A route of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRoute {
+    pub destination: Cidr,
+    pub via: Option<Ipv4Addr>,
+    pub source: Option<Ipv4Addr>,
+    /// The index of the device.
+    pub device: u32,
+    pub is_ours: bool,
+    /// To one address on a device, as CNI plugins make for each pod.
+    pub is_host: bool,
+    message: RouteMessage,
+}
+
+/// The indexes of the two devices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Devices {
+    pub(crate) underlay: u32,
+    pub(crate) vxlan: Option<u32>,
+}
+
+impl Kernel {
+    /// The routes of the main table.
+    pub async fn routes(&self) -> Result<Vec<HostRoute>, Error> {
+        let query = RouteMessageBuilder::<Ipv4Addr>::new().build();
+        let all: Vec<RouteMessage> = self
+            .handle
+            .route()
+            .get(query)
+            .execute()
+            .try_collect()
+            .await
+            .map_err(Error::kernel("read the routes of this machine"))?;
+        Ok(all.into_iter().filter_map(host_route).collect())
+    }
+
+    /// Adds, replaces and deletes our routes until they are those wanted.
+    pub(crate) async fn set_routes(
+        &self,
+        wanted: impl Iterator<Item = &Route>,
+        devices: Devices,
+    ) -> Result<(), Error> {
+        let index = |device| match device {
+            Device::Underlay => Some(devices.underlay),
+            Device::Vxlan => devices.vxlan,
+        };
+        let mut missing: BTreeMap<Cidr, &Route> =
+            wanted.map(|route| (route.destination, route)).collect();
+        let ours = self
+            .routes()
+            .await?
+            .into_iter()
+            .filter(|route| route.is_ours);
+        let mut stale = Vec::new();
+        for route in ours {
+            let same = missing.get(&route.destination).is_some_and(|wanted| {
+                index(wanted.device) == Some(route.device)
+                    && route.via == Some(wanted.via)
+                    && (wanted.source.is_none() || wanted.source == route.source)
+            });
+            if same {
+                missing.remove(&route.destination);
+            } else if !missing.contains_key(&route.destination) {
+                stale.push(route);
+            }
+        }
+        for route in missing.values() {
+            if let Some(device) = index(route.device) {
+                self.replace_route(route, device).await?;
+            }
+        }
+        for route in stale {
+            self.delete_route(&route).await?;
+        }
+        Ok(())
+    }
+
+    async fn replace_route(&self, route: &Route, device: u32) -> Result<(), Error> {
+        let mut message = RouteMessageBuilder::<Ipv4Addr>::new()
+            .destination_prefix(route.destination.base(), route.destination.bits())
+            .gateway(route.via)
+            .output_interface(device)
+            .protocol(RouteProtocol::from(PROTOCOL))
+            .onlink();
+        if let Some(source) = route.source {
+            message = message.pref_source(source);
+        }
+        let what = format!("add the route {} via {}", route.destination, route.via);
+        let added = self.handle.route().add(message.build()).replace().execute();
+        added.await.map_err(Error::kernel(what))
+    }
+
+    async fn delete_route(&self, route: &HostRoute) -> Result<(), Error> {
+        let what = format!("delete the route {}", route.destination);
+        let deleted = self.handle.route().del(route.message.clone()).execute();
+        match deleted.await.map_err(Error::kernel(what)) {
+            Err(error) if error.is(Errno::SRCH.raw_os_error()) => Ok(()),
+            deleted => deleted,
+        }
+    }
+
+    /// Deletes all our routes. Returns how many there were.
+    pub async fn remove_routes(&self) -> Result<usize, Error> {
+        let mut count = 0;
+        for route in self.routes().await?.iter().filter(|route| route.is_ours) {
+            self.delete_route(route).await?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+fn host_route(message: RouteMessage) -> Option<HostRoute> {
+    let header = &message.header;
+    if header.table != RouteHeader::RT_TABLE_MAIN || header.kind != RouteType::Unicast {
+        return None;
+    }
+    let mut destination = Ipv4Addr::UNSPECIFIED;
+    let (mut via, mut source, mut device) = (None, None, 0);
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Destination(RouteAddress::Inet(address)) => destination = *address,
+            RouteAttribute::Gateway(RouteAddress::Inet(address)) => via = Some(*address),
+            RouteAttribute::PrefSource(RouteAddress::Inet(address)) => source = Some(*address),
+            RouteAttribute::Oif(index) => device = *index,
+            _ => {}
+        }
+    }
+    Some(HostRoute {
+        destination: Cidr::containing(destination, header.destination_prefix_length),
+        via,
+        source,
+        device,
+        is_ours: header.protocol == RouteProtocol::from(PROTOCOL),
+        is_host: header.destination_prefix_length == 32 && via.is_none(),
+        message,
+    })
+}

@@ -1,0 +1,242 @@
+//! The live events that wait to be sent to one watcher.
+//!
+//! Of a resource whose rows say so (`coalesced`), a state that a newer event of the same object replaces is not sent. A slice of a
+//! large service has 25 kB and changes with each of its pods, and each node watches it: without this, one rolling update would
+//! send terabytes. Two things make events wait here: a client that reads slowly, and the [`Pace`] of the whole collection.
+//!
+//! What a watcher sees stays a history that could have been: only `MODIFIED` events are left out, the last event of each object is
+//! always sent, and revisions only grow, so that a client that resumes after any event misses nothing.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::hub::{BUFFER_EVENTS, Delivery};
+use super::{Change, Shared};
+
+/// The bytes per second that events of one collection may cost to all its watchers together before they have to wait: half of
+/// a network of 1 Gbit/s.
+const EGRESS_BYTES_PER_SECOND: u64 = 64 << 20;
+/// How long an event waits at most, so that clients learn soon that an endpoint is gone.
+const HOLD_MAX: Duration = Duration::from_secs(3);
+/// Shorter waits cost more than they save.
+const HOLD_MIN: Duration = Duration::from_millis(2);
+
+/// See the [module](self).
+pub(super) enum Queue {
+    /// Every event is sent.
+    All(VecDeque<Delivery>),
+    /// Events that a newer one has replaced are gone.
+    Latest {
+        by_revision: BTreeMap<u64, Delivery>,
+        /// The revision of the last waiting event of each object.
+        last: HashMap<Arc<str>, u64>,
+    },
+}
+
+impl Queue {
+    pub(super) fn new(coalesced: bool) -> Self {
+        if coalesced {
+            Self::Latest {
+                by_revision: BTreeMap::new(),
+                last: HashMap::new(),
+            }
+        } else {
+            Self::All(VecDeque::new())
+        }
+    }
+
+    pub(super) fn push(&mut self, shared: Arc<Shared>, change: Change) {
+        match self {
+            Self::All(events) => events.push_back((shared, change)),
+            Self::Latest { by_revision, last } => {
+                let revision = shared.event.revision;
+                let before = last.insert(Arc::clone(&shared.event.key), revision);
+                // A client has to learn of each object that comes or goes.
+                let is_replaced = |(_, change): &Delivery| *change == Change::Modified;
+                if let Some(before) = before
+                    && by_revision.get(&before).is_some_and(is_replaced)
+                {
+                    by_revision.remove(&before);
+                }
+                by_revision.insert(revision, (shared, change));
+            }
+        }
+    }
+
+    /// The next event to send.
+    pub(super) fn pop(&mut self) -> Option<Delivery> {
+        match self {
+            Self::All(events) => events.pop_front(),
+            Self::Latest { by_revision, last } => {
+                let (revision, event) = by_revision.pop_first()?;
+                let key = &event.0.event.key;
+                if last.get(key) == Some(&revision) {
+                    last.remove(key);
+                }
+                Some(event)
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::All(events) => events.len(),
+            Self::Latest { by_revision, .. } => by_revision.len(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// No more is taken from the watcher's buffer, whose end would end the watch.
+    pub(super) fn is_full(&self) -> bool {
+        self.len() >= BUFFER_EVENTS
+    }
+}
+
+/// How long the next events of a watcher wait after the last ones: as long as it takes to send those to all watchers of the
+/// collection.
+#[derive(Default)]
+pub(super) struct Pace {
+    sent: u64,
+    until: Option<Instant>,
+}
+
+impl Pace {
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+    }
+
+    /// Everything that waited is sent: the next events have to wait.
+    pub(super) fn hold(&mut self, now: Instant, watchers: usize) {
+        let bytes = std::mem::take(&mut self.sent).saturating_mul(watchers as u64);
+        let hold = Duration::from_millis(bytes.saturating_mul(1000) / EGRESS_BYTES_PER_SECOND);
+        self.until = (hold >= HOLD_MIN).then(|| now + hold.min(HOLD_MAX));
+    }
+
+    /// Until when events wait.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Whether events wait.
+    pub(super) fn is_holding(&mut self, now: Instant) -> bool {
+        self.until = self.until.filter(|until| now < *until);
+        self.until.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kennel_store::{Event, Record};
+    use serde_json::json;
+
+    use super::*;
+    use crate::object::{self, Head};
+
+    fn record(name: &str, revision: u64) -> Arc<Record<Head>> {
+        let object = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": name, "namespace": "ns", "uid": name},
+        });
+        let bytes = object.to_string().into_bytes();
+        let key = format!("/registry/endpointslices/ns/{name}");
+        let head = object::decode(&key, &bytes).unwrap();
+        Arc::new(Record {
+            key: key.as_str().into(),
+            value: bytes.into(),
+            head,
+            created: revision,
+            modified: revision,
+        })
+    }
+
+    /// Pushes these events, as `revision change name`; returns those that are popped, likewise.
+    fn sent(coalesced: bool, events: &[&str]) -> Vec<String> {
+        let mut queue = Queue::new(coalesced);
+        for event in events {
+            let words: Vec<&str> = event.split(' ').collect();
+            let [revision, change, name] = words[..] else {
+                panic!("{event}");
+            };
+            let revision = revision.parse().unwrap();
+            let (change, before, after) = match change {
+                "A" => (Change::Added, false, true),
+                "M" => (Change::Modified, true, true),
+                _ => (Change::Deleted, true, false),
+            };
+            let event = Event {
+                revision,
+                key: name.into(),
+                before: before.then(|| record(name, revision - 1)),
+                after: after.then(|| record(name, revision)),
+            };
+            queue.push(Arc::new(Shared::new(Arc::new(event))), change);
+        }
+        let mut popped = Vec::new();
+        while let Some((shared, change)) = queue.pop() {
+            let change = &change.word()[..1];
+            popped.push(format!(
+                "{} {change} {}",
+                shared.event.revision, shared.event.key
+            ));
+        }
+        if let Queue::Latest { last, .. } = queue {
+            assert!(last.is_empty());
+        }
+        popped
+    }
+
+    #[test]
+    fn n2_8_only_states_that_a_newer_one_replaces_are_left_out() {
+        let check = |events: &[&str], expected: &[&str]| {
+            assert_eq!(sent(true, events), expected, "{events:?}");
+            assert_eq!(sent(false, events), events);
+        };
+        check(&["1 M a", "2 M b", "3 M a", "4 M a"], &["2 M b", "4 M a"]);
+        // A watcher learns of each object that comes or goes.
+        check(&["1 A a", "2 M a", "3 M a"], &["1 A a", "3 M a"]);
+        check(&["1 M a", "2 D a"], &["2 D a"]);
+        check(&["1 A a", "2 D a"], &["1 A a", "2 D a"]);
+        check(
+            &["1 M a", "2 D a", "3 A a", "4 M a", "5 M a"],
+            &["2 D a", "3 A a", "5 M a"],
+        );
+    }
+
+    /// However long events wait, they take the memory of one per object.
+    #[test]
+    fn n2_8_a_queue_is_bounded_by_the_number_of_objects() {
+        let mut queue = Queue::new(true);
+        for revision in 1..=10_000 {
+            let name = if revision % 2 == 0 { "a" } else { "b" };
+            let event = Event {
+                revision,
+                key: name.into(),
+                before: Some(record(name, revision)),
+                after: Some(record(name, revision)),
+            };
+            queue.push(Arc::new(Shared::new(Arc::new(event))), Change::Modified);
+            assert!(queue.len() <= 2);
+        }
+    }
+
+    #[test]
+    fn n2_8_the_wait_is_bounded_and_short_where_few_watch() {
+        let wait = |bytes: usize, watchers: usize| {
+            let (mut pace, now) = (Pace::default(), Instant::now());
+            pace.sent(bytes);
+            pace.hold(now, watchers);
+            pace.until().map(|until| (until - now).as_millis())
+        };
+        // One slice of 100 endpoints, for the nodes of a small cluster and of the largest.
+        assert_eq!(wait(25_000, 3), None);
+        assert_eq!(wait(25_000, 100), Some(37));
+        assert_eq!(wait(25_000, 5_000), Some(1862));
+        assert_eq!(wait(50 * 25_000, 5_000), Some(3000));
+    }
+}
