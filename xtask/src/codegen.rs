@@ -129,6 +129,11 @@ fn write_type(out: &mut String, facts: &Facts, name: &str, ty: &Value) -> Result
     if ty["map_type"] == "atomic" {
         out.push_str(".atomic()");
     }
+    if let Some(union) = ty.get("union") {
+        let discriminator = union["discriminator"].as_str();
+        let members = strings(&union["members"]);
+        write!(out, ".union({discriminator:?}, &{members:?})")?;
+    }
     out.push_str(";\n\n");
     Ok(())
 }

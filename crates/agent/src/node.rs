@@ -45,6 +45,8 @@ pub struct Place {
     pub joined: bool,
     /// Whom the machine reaches from the node's address, if not the internet.
     pub address_peer: Option<ApiAddress>,
+    /// Whether the agent routes the packets of services.
+    pub service_proxy: bool,
 }
 
 /// The Node's annotation that shows which runtime was chosen, also while that does not answer.

@@ -115,6 +115,7 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
         cluster_domain: args.cluster_domain.clone(),
         service_proxy: service_proxy.is_some(),
         runtime: runtime.choice,
+        service_proxy: service_proxy.is_some(),
     };
     let settings = node::settings(&args.node, name, addresses, place)?;
     let (started, on_started) = oneshot::channel();

@@ -63,7 +63,7 @@ pub async fn examine(options: &Options) -> Result<Vec<Finding>, Error> {
         findings.push(masquerading()?);
     }
     findings.push(route_finding(&routes));
-    findings.push(firewall(forward_policies()?));
+    findings.push(firewall(&forward_policies()?));
     findings.push(reverse_path());
     findings.push(names(options));
     Ok(findings)
@@ -187,7 +187,7 @@ fn route_finding(routes: &[HostRoute]) -> Finding {
     let others = routes
         .iter()
         .filter(|route| !route.is_ours && !route.is_host && route.destination.bits() > 0);
-    let hiding = others.filter_map(|route| hides(&route)).next();
+    let hiding = others.find_map(|route| hides(&route));
     match hiding {
         Some((route, pods)) => Finding::problem(format!(
             "routes: the route {route} overlaps the pods' range {pods}: remove it, or start `kennel up` with another --cluster-cidr"
@@ -205,7 +205,7 @@ pub fn forward_policies() -> Result<Vec<String>, Error> {
         .collect())
 }
 
-fn firewall(dropping: Vec<String>) -> Finding {
+fn firewall(dropping: &[String]) -> Finding {
     if !dropping.is_empty() {
         return Finding::problem(format!(
             "firewall: {} drops forwarded packets that no rule of it accepts: accept those from and to the pods' range there \
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_dropping_firewall_is_named() {
-        let found = firewall(vec!["table ip filter, chain FORWARD".to_owned()]);
+        let found = firewall(&["table ip filter, chain FORWARD".to_owned()]);
         assert!(!found.is_ok);
         assert!(
             found

@@ -98,6 +98,7 @@ impl EmbeddedNode {
             data: config.data,
             service_proxy: proxy_lock.is_some(),
             runtime: runtime.choice,
+            service_proxy: proxy_lock.is_some(),
         };
         let settings = node::settings(&config.node, name, addresses, place)?;
         if settings.pod_network.is_some_and(|network| network.required) {

@@ -32,11 +32,9 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
     let end = Instant::now() + REGISTRATION_TIMEOUT;
     loop {
         // A refused request closes its connection.
-        let last = target
-            .http1()
-            .await?
-            .get(&format!("/api/v1/nodes/sim-{NODES}"));
-        if last.await.is_ok() {
+        let mut connection = target.http1().await?;
+        let last = format!("/api/v1/nodes/sim-{NODES}");
+        if connection.get(&last).await.is_ok() {
             break;
         }
         anyhow::ensure!(Instant::now() < end, "the nodes did not register in time");

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 struct Figure {
-    name: &'static str,
+    name: String,
     measured: String,
     bound: String,
     holds: bool,
@@ -17,12 +17,12 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn judge(
         &mut self,
-        name: &'static str,
+        name: impl Into<String>,
         measured: impl Into<String>,
         bound: impl Into<String>,
         holds: bool,
     ) {
-        let (measured, bound) = (measured.into(), bound.into());
+        let (name, measured, bound) = (name.into(), measured.into(), bound.into());
         self.figures.push(Figure {
             name,
             measured,
@@ -45,7 +45,7 @@ impl Report {
                 .unwrap_or(0)
         };
         let (names, measured, bounds) = (
-            width(|f| f.name),
+            width(|f| &f.name),
             width(|f| &f.measured),
             width(|f| &f.bound),
         );

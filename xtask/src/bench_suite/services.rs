@@ -154,7 +154,7 @@ async fn sync_and_change(
     };
     let holds = took <= Duration::from_secs(2) && memory <= if is_many { 100.0 } else { 15.0 };
     report.judge(
-        &format!("services, {services}: agent's first sync"),
+        format!("services, {services}: agent's first sync"),
         figures,
         bound,
         holds,

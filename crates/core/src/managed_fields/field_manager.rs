@@ -146,8 +146,11 @@ impl<S: Schema> FieldManager<'_, S> {
     ) -> Result<Applied, ApplyError> {
         let none = empty_object();
         let live = live.unwrap_or(&none);
-        let merged = match self.merge(live, config, managers.clone(), force) {
-            Err(ApplyError::Conflicts(conflicts)) if self.manager == last_applied::MANAGER => {
+        let takes_over = self.manager == last_applied::MANAGER;
+        // Only who takes over may have to begin again.
+        let before = takes_over.then(|| managers.clone());
+        let merged = match (self.merge(live, config, managers, force), before) {
+            (Err(ApplyError::Conflicts(conflicts)), Some(before)) => {
                 let allowed = last_applied::owned_fields(self.schema, self.api_version, live);
                 let left = match allowed {
                     Some(allowed) => conflicts.without(&allowed),
@@ -156,12 +159,12 @@ impl<S: Schema> FieldManager<'_, S> {
                 if let Some(left) = left {
                     return Err(ApplyError::Conflicts(left));
                 }
-                self.merge(live, config, managers, true)?
+                self.merge(live, config, before, true)?
             }
-            merged => merged?,
+            (merged, _) => merged?,
         };
         let mut object = merged.object.unwrap_or_else(|| live.clone());
-        if self.manager == last_applied::MANAGER {
+        if takes_over {
             last_applied::refresh(&mut object, config);
         }
         Ok(Applied {

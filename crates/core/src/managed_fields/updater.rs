@@ -83,6 +83,13 @@ impl<S: Schema> Updater<'_, S> {
         );
         let pruned = self.prune(merged, &managers, manager, last.as_ref());
         let pruned = pruned.map_err(types("failed to prune fields"))?;
+        if equal(live, &pruned) {
+            // Nothing changed, so nobody else's fields did.
+            return Ok(Merged {
+                object: None,
+                managers,
+            });
+        }
         let compared = self.compare(live, &pruned);
         let compared = compared.map_err(types("failed to compare objects"))?;
         let taken = self.conflicts(&managers, manager, &compared);
@@ -90,8 +97,10 @@ impl<S: Schema> Updater<'_, S> {
             return Err(Failure::Conflicts(conflicts));
         }
         self.take(&mut managers, manager, &taken, &compared.removed);
-        let object = (!equal(live, &pruned)).then_some(pruned);
-        Ok(Merged { object, managers })
+        Ok(Merged {
+            object: Some(pruned),
+            managers,
+        })
     }
 
     fn set(&self, managers: &mut Managers, manager: &Manager, fields: FieldSet) {

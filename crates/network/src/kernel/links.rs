@@ -29,7 +29,7 @@ impl Kernel {
         let addresses = self.addresses().await?;
         let found = addresses.iter().find_map(|message| {
             let own = address_of(message)?;
-            (own == address).then(|| (message.header.index, message.header.prefix_len))
+            (own == address).then_some((message.header.index, message.header.prefix_len))
         });
         let (index, bits) = found.ok_or(Error::NoDevice(address))?;
         let failed = || Error::kernel("read the network devices");

@@ -5,7 +5,7 @@ const HEADER: usize = 16;
 const NETFILTER_HEADER: usize = 4;
 
 /// Flags of requests.
-pub const REQUEST: u16 = 1;
+pub(super) const REQUEST: u16 = 1;
 pub const ACK: u16 = 4;
 pub const DUMP: u16 = 0x300;
 pub const CREATE: u16 = 0x400;
@@ -13,8 +13,8 @@ pub const EXCLUSIVE: u16 = 0x200;
 pub const APPEND: u16 = 0x800;
 
 /// Types of messages that every protocol has.
-pub const ERROR: u16 = 2;
-pub const DONE: u16 = 3;
+pub(super) const ERROR: u16 = 2;
+pub(super) const DONE: u16 = 3;
 
 /// Marks attributes that contain attributes.
 const NESTED: u16 = 0x8000;

@@ -8,6 +8,7 @@
 //! the schema instead of its built-in ones: the schema must be complete.
 
 mod descriptions;
+mod extensions;
 mod operations;
 mod packed;
 mod parameters;

@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::Dialect;
 use super::descriptions::Descriptions;
+use super::extensions::{KINDS, discriminated, extend, name_kinds_of_answers};
 use super::operations::{Action, GroupVersionKind, Path, kinds};
 use crate::registry::package;
-use crate::schema::{self, Field, Kind, ListType, Shape, Strategy, Type};
+use crate::schema::{self, Field, Kind, Shape, Type};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -66,6 +67,7 @@ pub(super) fn definitions(
         found.insert(name.to_owned(), leaf);
     }
     found.extend(lists(paths, dialect, descriptions));
+    name_kinds_of_answers(&mut found, paths);
     found
 }
 
@@ -102,12 +104,19 @@ fn list_of(
     descriptions: &Descriptions,
 ) -> Value {
     let name = format!("{}List", kind.kind);
-    let mut items = json!({"type": "array", "items": reference(item, dialect)});
+    let (mut one, mut metadata) = (
+        reference(item, dialect),
+        reference(&format!("{META}.ListMeta"), dialect),
+    );
+    if dialect == Dialect::V3 {
+        one["default"] = json!({});
+        metadata["default"] = json!({});
+    }
+    let mut items = json!({"type": "array", "items": without_siblings(one, dialect)});
     describe(
         &mut items,
         Some(format!("The objects, each of them a {}.", kind.kind)),
     );
-    let mut metadata = reference(&format!("{META}.ListMeta"), dialect);
     describe(&mut metadata, Some("The list's own metadata.".to_owned()));
     let metadata = without_siblings(metadata, dialect);
     let text = || json!({"type": "string"});
@@ -190,8 +199,11 @@ fn definition(
     if of.is_atomic {
         definition["x-kubernetes-map-type"] = json!("atomic");
     }
+    if let Some(union) = of.union {
+        definition["x-kubernetes-unions"] = json!([discriminated(union)]);
+    }
     if let Some(kind) = kind {
-        definition["x-kubernetes-group-version-kind"] = json!([kind.to_json()]);
+        definition[KINDS] = json!([kind.to_json()]);
     }
     definition
 }
@@ -228,46 +240,6 @@ fn zero(field: &Field) -> Option<Value> {
         Kind::Bool => Some(json!(false)),
         Kind::Int32 | Kind::Int64 => Some(json!(0)),
         _ => None,
-    }
-}
-
-/// The documented default and how patches treat the field.
-fn extend(property: &mut Value, field: &Field) {
-    if let Some(default) = field.default {
-        property["default"] = match field.kind {
-            Kind::String => json!(default),
-            _ => serde_json::from_str(default).unwrap_or_else(|_| json!(default)),
-        };
-    }
-    if let Some(list_type) = field.list_type {
-        property["x-kubernetes-list-type"] = json!(match list_type {
-            ListType::Atomic => "atomic",
-            ListType::Set => "set",
-            ListType::Map => "map",
-        });
-    }
-    if !field.list_map_keys.is_empty() {
-        property["x-kubernetes-list-map-keys"] = json!(field.list_map_keys);
-    }
-    if let Some(is_atomic) = field.atomic {
-        let map_type = if is_atomic { "atomic" } else { "granular" };
-        property["x-kubernetes-map-type"] = json!(map_type);
-    }
-    if let Some(strategy) = patch_strategy(field) {
-        property["x-kubernetes-patch-strategy"] = json!(strategy);
-    }
-    if let Some(key) = field.merge_key {
-        property["x-kubernetes-patch-merge-key"] = json!(key);
-    }
-}
-
-fn patch_strategy(field: &Field) -> Option<&'static str> {
-    match (field.strategy, field.retains_keys) {
-        (Strategy::Merge, true) => Some("merge,retainKeys"),
-        (Strategy::Merge, false) => Some("merge"),
-        (Strategy::Replace, _) => Some("replace"),
-        (Strategy::Default, true) => Some("retainKeys"),
-        (Strategy::Default, false) => None,
     }
 }
 
@@ -387,6 +359,25 @@ mod tests {
         assert_eq!(policy["enum"], json!(["Always", "IfNotPresent", "Never"]));
         let text = policy["description"].as_str().unwrap_or_default();
         assert!(text.starts_with("Image pull policy."), "{text}");
+        let reference = &all["io.k8s.api.core.v1.LocalObjectReference"]["properties"];
+        assert_eq!(reference["name"]["default"], "");
+        assert_eq!(
+            all["io.k8s.api.core.v1.SeccompProfile"]["x-kubernetes-unions"],
+            json!([{
+                "discriminator": "type",
+                "fields-to-discriminateBy": {"localhostProfile": "LocalhostProfile"},
+            }])
+        );
+    }
+
+    #[test]
+    fn options_and_answers_have_kinds_of_their_own() {
+        let all = all(Dialect::V3);
+        let kinds = |name: &str| &all[&definition_name(name)]["x-kubernetes-group-version-kind"];
+        let kind = |group: &str, kind: &str| json!({"group": group, "kind": kind, "version": "v1"});
+        assert_eq!(*kinds(STATUS), json!([kind("", "Status")]));
+        let both = json!([kind("", "DeleteOptions"), kind("apps", "DeleteOptions")]);
+        assert_eq!(*kinds(DELETE_OPTIONS), both);
     }
 
     #[test]

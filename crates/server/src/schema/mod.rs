@@ -22,6 +22,7 @@
 //! | `patch_strategy`, `patch_merge_key` | `types.go` | the tags `patchStrategy`, `patchMergeKey` |
 //! | `default` | `types.go` | `+default` |
 //! | `enum` | `types.go` | the constants of the field's type, where that is marked `+enum` |
+//! | `union` (of a type) | `types.go` | `+union`, its `+unionDiscriminator`, and the members that are neither |
 //! | `inlined_in_json` (of a type) | `types.go` | the JSON tag is `,inline`; protobuf nests the message |
 //! | `kind` (of a type) | `types.go` | embeds `TypeMeta` |
 //! | `description` | `types.go` | the comment, for a type of a version that `k8s-openapi` no longer has |
@@ -56,6 +57,7 @@ mod trail;
 mod types;
 mod yaml;
 mod yaml_problem;
+mod yaml_tree;
 
 pub use conform::conform;
 pub use decode::{Parsed, parse, raw_member};
@@ -63,7 +65,7 @@ pub use error::DecodeError;
 pub(crate) use kennel_core::go;
 pub use same::semantic_eq;
 pub use structure::Structure;
-pub use types::{Field, Kind, ListType, Shape, Strategy, Type};
+pub use types::{Field, Kind, ListType, Shape, Strategy, Type, Union};
 pub use yaml::{Yaml, YamlError, parse_yaml};
 
 /// The type of that name, such as `core.v1.Pod`.

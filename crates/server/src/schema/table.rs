@@ -314,7 +314,7 @@ CORE_V1_AFFINITY = ty("core.v1.Affinity", &[
 CORE_V1_APP_ARMOR_PROFILE = ty("core.v1.AppArmorProfile", &[
     f("localhostProfile", 2, Kind::String).pointer(),
     f("type", 1, Kind::String).required().one_of(&["Localhost", "RuntimeDefault", "Unconfined"]).go("v1.AppArmorProfileType"),
-]);
+]).union(Some("type"), &["localhostProfile"]);
 
 CORE_V1_ATTACHED_VOLUME = ty("core.v1.AttachedVolume", &[
     f("devicePath", 2, Kind::String).required(),
@@ -327,7 +327,7 @@ CORE_V1_AZURE_DISK_VOLUME_SOURCE = ty("core.v1.AzureDiskVolumeSource", &[
     f("diskURI", 2, Kind::String).required(),
     f("fsType", 4, Kind::String).pointer().default("ext4"),
     f("kind", 6, Kind::String).pointer().one_of(&["Dedicated", "Managed", "Shared"]).default("Shared").go("v1.AzureDataDiskKind"),
-    f("readOnly", 5, Kind::Bool).pointer(),
+    f("readOnly", 5, Kind::Bool).pointer().default("false"),
 ]);
 
 CORE_V1_AZURE_FILE_PERSISTENT_VOLUME_SOURCE = ty("core.v1.AzureFilePersistentVolumeSource", &[
@@ -430,13 +430,13 @@ CORE_V1_CONFIG_MAP = ty("core.v1.ConfigMap", &[
 ]).kind();
 
 CORE_V1_CONFIG_MAP_ENV_SOURCE = ty("core.v1.ConfigMapEnvSource", &[
-    f("name", 1, Kind::String).within(1),
+    f("name", 1, Kind::String).default("").within(1),
     f("optional", 2, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
 CORE_V1_CONFIG_MAP_KEY_SELECTOR = ty("core.v1.ConfigMapKeySelector", &[
     f("key", 2, Kind::String).required(),
-    f("name", 1, Kind::String).within(1),
+    f("name", 1, Kind::String).default("").within(1),
     f("optional", 3, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]).atomic();
 
@@ -450,14 +450,14 @@ CORE_V1_CONFIG_MAP_NODE_CONFIG_SOURCE = ty("core.v1.ConfigMapNodeConfigSource", 
 
 CORE_V1_CONFIG_MAP_PROJECTION = ty("core.v1.ConfigMapProjection", &[
     f("items", 2, Kind::Object(&CORE_V1_KEY_TO_PATH)).list().list_type(ListType::Atomic, &[]),
-    f("name", 1, Kind::String).within(1),
+    f("name", 1, Kind::String).default("").within(1),
     f("optional", 4, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
 CORE_V1_CONFIG_MAP_VOLUME_SOURCE = ty("core.v1.ConfigMapVolumeSource", &[
     f("defaultMode", 3, Kind::Int32).pointer(),
     f("items", 2, Kind::Object(&CORE_V1_KEY_TO_PATH)).list().list_type(ListType::Atomic, &[]),
-    f("name", 1, Kind::String).within(1),
+    f("name", 1, Kind::String).default("").within(1),
     f("optional", 4, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
@@ -747,7 +747,7 @@ CORE_V1_FCVOLUME_SOURCE = ty("core.v1.FCVolumeSource", &[
 
 CORE_V1_FILE_KEY_SELECTOR = ty("core.v1.FileKeySelector", &[
     f("key", 3, Kind::String).required(),
-    f("optional", 4, Kind::Bool).pointer(),
+    f("optional", 4, Kind::Bool).pointer().default("false"),
     f("path", 2, Kind::String).required(),
     f("volumeName", 1, Kind::String).required(),
 ]).atomic();
@@ -782,7 +782,7 @@ CORE_V1_GCEPERSISTENT_DISK_VOLUME_SOURCE = ty("core.v1.GCEPersistentDiskVolumeSo
 
 CORE_V1_GRPCACTION = ty("core.v1.GRPCAction", &[
     f("port", 1, Kind::Int32).required(),
-    f("service", 2, Kind::String).pointer(),
+    f("service", 2, Kind::String).pointer().default(""),
 ]);
 
 CORE_V1_GIT_REPO_VOLUME_SOURCE = ty("core.v1.GitRepoVolumeSource", &[
@@ -925,7 +925,7 @@ CORE_V1_LOAD_BALANCER_STATUS = ty("core.v1.LoadBalancerStatus", &[
 ]);
 
 CORE_V1_LOCAL_OBJECT_REFERENCE = ty("core.v1.LocalObjectReference", &[
-    f("name", 1, Kind::String),
+    f("name", 1, Kind::String).default(""),
 ]).atomic();
 
 CORE_V1_LOCAL_VOLUME_SOURCE = ty("core.v1.LocalVolumeSource", &[
@@ -1369,7 +1369,7 @@ CORE_V1_POD_SCHEDULING_GATE = ty("core.v1.PodSchedulingGate", &[
 
 CORE_V1_POD_SCHEDULING_GROUP = ty("core.v1.PodSchedulingGroup", &[
     f("podGroupName", 1, Kind::String).pointer(),
-]);
+]).union(None, &["podGroupName"]);
 
 CORE_V1_POD_SECURITY_CONTEXT = ty("core.v1.PodSecurityContext", &[
     f("appArmorProfile", 11, Kind::Object(&CORE_V1_APP_ARMOR_PROFILE)),
@@ -1627,7 +1627,7 @@ CORE_V1_SCOPED_RESOURCE_SELECTOR_REQUIREMENT = ty("core.v1.ScopedResourceSelecto
 CORE_V1_SECCOMP_PROFILE = ty("core.v1.SeccompProfile", &[
     f("localhostProfile", 2, Kind::String).pointer(),
     f("type", 1, Kind::String).required().one_of(&["Localhost", "RuntimeDefault", "Unconfined"]).go("v1.SeccompProfileType"),
-]);
+]).union(Some("type"), &["localhostProfile"]);
 
 CORE_V1_SECRET = ty("core.v1.Secret", &[
     f("apiVersion", 0, Kind::String),
@@ -1640,19 +1640,19 @@ CORE_V1_SECRET = ty("core.v1.Secret", &[
 ]).kind();
 
 CORE_V1_SECRET_ENV_SOURCE = ty("core.v1.SecretEnvSource", &[
-    f("name", 1, Kind::String).within(1),
+    f("name", 1, Kind::String).default("").within(1),
     f("optional", 2, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
 CORE_V1_SECRET_KEY_SELECTOR = ty("core.v1.SecretKeySelector", &[
     f("key", 2, Kind::String).required(),
-    f("name", 1, Kind::String).within(1),
+    f("name", 1, Kind::String).default("").within(1),
     f("optional", 3, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]).atomic();
 
 CORE_V1_SECRET_PROJECTION = ty("core.v1.SecretProjection", &[
     f("items", 2, Kind::Object(&CORE_V1_KEY_TO_PATH)).list().list_type(ListType::Atomic, &[]),
-    f("name", 1, Kind::String).within(1),
+    f("name", 1, Kind::String).default("").within(1),
     f("optional", 4, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 

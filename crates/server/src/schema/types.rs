@@ -14,6 +14,15 @@ pub struct Type {
     pub is_kind: bool,
     /// Whether server-side apply treats it as one value.
     pub is_atomic: bool,
+    pub union: Option<Union>,
+}
+
+/// Members of a type of which one at most is set.
+#[derive(Clone, Copy, Debug)]
+pub struct Union {
+    /// The member that says which; none if they speak for themselves.
+    pub discriminator: Option<&'static str>,
+    pub members: &'static [&'static str],
 }
 
 /// Methods that set members of a constant of the table.
@@ -50,6 +59,9 @@ impl Type {
         inlining(fields: &'static [Field]) { inlined: fields }
         kind() { is_kind: true }
         atomic() { is_atomic: true }
+        union(discriminator: Option<&'static str>, members: &'static [&'static str]) {
+            union: Some(Union { discriminator, members })
+        }
     }
 }
 
@@ -161,6 +173,7 @@ pub(super) const fn ty(name: &'static str, fields: &'static [Field]) -> Type {
         inlined: &[],
         is_kind: false,
         is_atomic: false,
+        union: None,
     }
 }
 

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::decode;
 use super::go;
 use super::yaml_problem;
+use super::yaml_tree::{self, Duplicate, KeyError, Tree};
 
 /// The most nodes that aliases may expand to: a small body must not become a large tree.
 const ALIAS_NODES_MAX: usize = 50_000;
@@ -18,8 +19,8 @@ const ALIAS_NODES_MAX: usize = 50_000;
 pub struct Yaml {
     /// The last value wins for duplicate keys.
     pub value: Value,
-    /// The first duplicate key: `line 3: key "x" already set in map`.
-    pub duplicate: Option<String>,
+    /// The duplicate keys: `line 3: key "x" already set in map`.
+    pub duplicates: Vec<String>,
 }
 
 /// Why a body is no YAML, in upstream's words.
@@ -31,46 +32,84 @@ pub enum YamlError {
     Aliases,
     #[error("error converting YAML to JSON: yaml: {0}")]
     Syntax(String),
+    #[error("error converting YAML to JSON: {0}")]
+    Key(#[from] KeyError),
+    /// A number that JSON does not have, as Go shows it.
+    #[error("error converting YAML to JSON: json: unsupported value: {0}")]
+    Number(&'static str),
 }
 
 /// Decodes a body. An empty one is null.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Yaml, YamlError> {
-    if let Ok(parsed) = decode::parse(bytes)
+    if let Ok(mut parsed) = decode::parse(bytes)
         && parsed.duplicates.is_empty()
     {
+        write_integers(&mut parsed.value);
         return Ok(Yaml {
             value: parsed.value,
-            duplicate: None,
+            duplicates: Vec::new(),
         });
     }
     let text = std::str::from_utf8(bytes).map_err(|_| YamlError::Utf8)?;
     if text.trim().is_empty() {
         return Ok(Yaml {
             value: Value::Null,
-            duplicate: None,
+            duplicates: Vec::new(),
         });
     }
     let text = first_document(text);
-    match read(text, DuplicateKeyPolicy::Error) {
-        Ok(value) => Ok(Yaml {
-            value,
-            duplicate: None,
-        }),
-        Err(error) => match error.without_snippet() {
-            Error::DuplicateMappingKey { key, location } => {
-                let key = key.clone().unwrap_or_default();
-                let line = location.line();
-                let duplicate = format!("line {line}: key {} already set in map", go::quote(&key));
-                let value =
-                    read(text, DuplicateKeyPolicy::LastWins).map_err(|e| explain(text, &e))?;
-                Ok(Yaml {
-                    value,
-                    duplicate: Some(duplicate),
-                })
-            }
-            other => Err(explain(text, other)),
-        },
+    let tree = read_document(text)?;
+    if let Some(bad_key) = tree.bad_key {
+        return Err(bad_key.into());
     }
+    let duplicates = tree.duplicates.iter();
+    let duplicates = duplicates.map(|duplicate| yaml_problem::duplicate_key(text, duplicate));
+    Ok(Yaml {
+        value: tree.value,
+        duplicates: duplicates.collect(),
+    })
+}
+
+/// As YAML, JSON has no numbers with a fraction of zero: upstream reads it as YAML.
+fn write_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
+                *value = yaml_tree::number(float);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_integers),
+        Value::Object(members) => members.values_mut().for_each(write_integers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// Reads the only document of a text, with its duplicate keys.
+fn read_document(text: &str) -> Result<Tree, YamlError> {
+    let error = match read(text, DuplicateKeyPolicy::Error) {
+        Ok(tree) => return Ok(tree),
+        Err(error) => error,
+    };
+    let Error::DuplicateMappingKey { key, location } = error.without_snippet() else {
+        return Err(explain(text, &error));
+    };
+    let mut tree = read(text, DuplicateKeyPolicy::LastWins).map_err(|e| explain(text, &e))?;
+    // Of a map with integers as keys the reader shows the last values alone.
+    if tree.duplicates.is_empty() {
+        let key = key.as_deref().unwrap_or_default();
+        let is_integer = key.parse::<i64>().is_ok();
+        let key = if is_integer {
+            key.to_owned()
+        } else {
+            go::quote(key)
+        };
+        tree.duplicates.push(Duplicate {
+            key,
+            line: location.line(),
+            is_null: false,
+        });
+    }
+    Ok(tree)
 }
 
 /// The text up to the line that begins a second document, which upstream does not read.
@@ -93,7 +132,7 @@ fn first_document(text: &str) -> &str {
     text
 }
 
-fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Value, Error> {
+fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Tree, Error> {
     let options = serde_saphyr::options! {
         duplicate_keys: duplicate_keys,
         legacy_octal_numbers: true,
@@ -120,15 +159,29 @@ fn explain(text: &str, error: &Error) -> YamlError {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => YamlError::Aliases,
         Error::UnknownAnchor { location } => {
-            let (line, column) = (location.line(), location.column());
-            YamlError::Syntax(yaml_problem::unknown_anchor(text, line, column))
+            let name = yaml_problem::alias(text, location.line(), location.column());
+            YamlError::Syntax(format!("unknown anchor '{name}' referenced"))
         }
+        Error::RecursiveReferencesRequireWeakTypes { location } => {
+            let name = yaml_problem::alias(text, location.line(), location.column());
+            YamlError::Syntax(format!("anchor '{name}' value contains itself"))
+        }
+        Error::MergeValueNotMapOrSeqOfMaps { .. } => {
+            let words = "map merge requires map or sequence of maps as the value";
+            YamlError::Syntax(words.to_owned())
+        }
+        Error::InvalidBinaryBase64 { .. } => {
+            let words = "!!binary value contains invalid base64 data";
+            YamlError::Syntax(words.to_owned())
+        }
+        Error::NonFiniteFloat { value, .. } => YamlError::Number(yaml_problem::not_finite(value)),
         Error::ExternalMessage { msg, location, .. } => {
             YamlError::Syntax(yaml_problem::describe(text, msg, location.line()))
         }
         other => {
             let message = other.to_string();
             let message = message.lines().next().unwrap_or_default();
+            let message = message.split(" at line ").next().unwrap_or_default();
             let line = other.location().map_or(1, |location| location.line());
             YamlError::Syntax(format!("line {line}: {message}"))
         }

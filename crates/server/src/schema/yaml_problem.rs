@@ -1,5 +1,7 @@
 //! Problems of YAML in the words of go-yaml, which users of Kubernetes search for. Nothing here parses.
 
+use super::yaml_tree::Duplicate;
+
 /// How deep lists and maps may nest: the bound of our parser. Upstream's is 10,000.
 const DEPTH_MAX: usize = 64;
 
@@ -12,7 +14,7 @@ enum Stage {
 }
 
 /// The beginning of our parser's message, go-yaml's words for it, and where it notices it.
-const PROBLEMS: [(&str, &str, Stage); 16] = [
+const PROBLEMS: [(&str, &str, Stage); 19] = [
     (
         "mapping values are not allowed",
         "mapping values are not allowed in this context",
@@ -57,6 +59,21 @@ const PROBLEMS: [(&str, &str, Stage); 16] = [
         "while parsing a quoted scalar, found unknown escape character",
         "found unknown escape character",
         Stage::Scanner,
+    ),
+    (
+        "while parsing a quoted scalar, did not find expected hexadecimal number",
+        "did not find expected hexdecimal number",
+        Stage::Scanner,
+    ),
+    (
+        "while parsing a quoted scalar, found high surrogate",
+        "found invalid Unicode character escape code",
+        Stage::Scanner,
+    ),
+    (
+        "unexpected EOF while parsing an implicit flow mapping",
+        "did not find expected node content",
+        Stage::Parser,
     ),
     (
         "while parsing a node, did not find expected node content",
@@ -120,6 +137,10 @@ pub(super) fn describe(text: &str, message: &str, line: u64) -> String {
     if message == "recursion limit exceeded" {
         return too_deep();
     }
+    let is_forbidden = |c: char| c.is_control() && !"\t\n\r\u{85}".contains(c);
+    if text.contains(is_forbidden) {
+        return "control characters are not allowed".to_owned();
+    }
     if message.starts_with("simple key") {
         // Our parser names the line of the key, go-yaml the line at which it gives up on it.
         return at(
@@ -148,17 +169,41 @@ fn next_line(text: &str, line: u64) -> u64 {
     next.map_or(1 + text.lines().count() as u64, |(number, _)| number)
 }
 
-/// An alias, at a line and a column counted from 1, of an anchor that is not there.
-pub(super) fn unknown_anchor(text: &str, line: u64, column: u64) -> String {
+/// A key that occurs twice. go-yaml names the line of its value.
+pub(super) fn duplicate_key(text: &str, duplicate: &Duplicate) -> String {
+    let Duplicate { key, line, is_null } = duplicate;
+    let index = usize::try_from(*line)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(1);
+    let of_key = text.lines().nth(index).unwrap_or_default();
+    let of_key = of_key.split(" #").next().unwrap_or_default();
+    let is_below = of_key.trim_end().ends_with(':') && !is_null;
+    let line = if is_below {
+        next_line(text, *line)
+    } else {
+        *line
+    };
+    format!("line {line}: key {key} already set in map")
+}
+
+/// The name in an alias at a line and a column counted from 1.
+pub(super) fn alias(text: &str, line: u64, column: u64) -> String {
     let number = |position: u64| usize::try_from(position).unwrap_or(usize::MAX);
     let line = text.lines().nth(number(line).saturating_sub(1));
     let rest = line.unwrap_or_default().chars();
     let rest = rest.skip(number(column).saturating_sub(1));
-    let name: String = rest
-        .skip_while(|c| *c == '*')
+    rest.skip_while(|c| *c == '*')
         .take_while(|c| !c.is_whitespace() && !",[]{}".contains(*c))
-        .collect();
-    format!("unknown anchor '{name}' referenced")
+        .collect()
+}
+
+/// A number that is not finite, as Go shows it.
+pub(super) fn not_finite(number: &str) -> &'static str {
+    match number.trim_start_matches(['+', '-', '.']) {
+        rest if rest.eq_ignore_ascii_case("nan") => "NaN",
+        _ if number.starts_with('-') => "-Inf",
+        _ => "+Inf",
+    }
 }
 
 fn at(line: u64, stage: Stage, words: &str) -> String {

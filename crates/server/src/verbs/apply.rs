@@ -1,6 +1,6 @@
 //! Server-side apply: PATCH with `application/apply-patch+yaml`.
 
-use kennel_core::managed_fields::{Applied, ApplyError, Conflicts, Managers};
+use kennel_core::managed_fields::{Applied, ApplyError, Conflicts, Managers, Ownership};
 use kennel_types::Reason;
 use serde_json::{Map, Value};
 
@@ -30,8 +30,8 @@ struct Request<'a> {
     part: Part,
     author: Author<'a>,
     config: Value,
-    /// A duplicate key in the configuration.
-    duplicate: Option<String>,
+    /// The duplicate keys in the configuration.
+    duplicates: Vec<String>,
     validation: FieldValidation,
     force: bool,
     dry_run: bool,
@@ -72,7 +72,7 @@ impl<'a> Request<'a> {
         call.query.check_field_manager("PatchOptions")?;
         let dry_run = call.query.dry_run("PatchOptions")?;
         let validation = call.query.field_validation("PatchOptions")?;
-        let (config, duplicate) = decode_config(&call.body)?;
+        let (config, duplicates) = decode_config(&call.body)?;
         let request = Self {
             at: At::of(place)?,
             part,
@@ -81,7 +81,7 @@ impl<'a> Request<'a> {
                 manager,
             },
             config,
-            duplicate,
+            duplicates,
             validation,
             force: call.query.lenient_flag("force"),
             dry_run,
@@ -140,8 +140,18 @@ impl<'a> Request<'a> {
 
     /// The new version of an existing object.
     fn edit(&self, old: &Document) -> Result<Edit> {
-        let applied = self.merge(Some(&old.tree), old.managers(self.at.row))?;
+        let managers = old.managers(self.at.row);
+        let applied = self.merge(Some(&old.tree), managers.clone())?;
         let warnings = self.duplicates()?;
+        if applied.object == old.tree && applied.managers.same_but_times(&managers) {
+            // The stored form of the managers needs not be computed again.
+            return Ok(Edit {
+                document: old.clone(),
+                expected: None,
+                warnings,
+                ownership: Some(old.ownership.clone()),
+            });
+        }
         let document = self.document(applied.object)?;
         check_identity(&self.at, &document.tree, &old.tree)?;
         let expected = conditional_version(&document.tree, &old.tree)?;
@@ -149,7 +159,7 @@ impl<'a> Request<'a> {
             document,
             expected,
             warnings,
-            managers: Some(applied.managers),
+            ownership: Some(Ownership::Listed(applied.managers)),
         })
     }
 
@@ -198,28 +208,27 @@ impl<'a> Request<'a> {
 
     /// The warnings about duplicate keys, or the refusal.
     fn duplicates(&self) -> Result<Vec<String>> {
-        let Some(duplicate) = &self.duplicate else {
-            return Ok(Vec::new());
-        };
         match self.validation {
             FieldValidation::Ignore => Ok(Vec::new()),
-            FieldValidation::Warn => Ok(vec![duplicate.clone()]),
+            _ if self.duplicates.is_empty() => Ok(Vec::new()),
+            FieldValidation::Warn => Ok(self.duplicates.clone()),
             FieldValidation::Strict => Err(ApiError::bad_request(format!(
                 "error strict decoding YAML: error converting YAML to JSON: \
-                 yaml: unmarshal errors:\n  {duplicate}"
+                 yaml: unmarshal errors:\n  {}",
+                self.duplicates.join("\n  ")
             ))),
         }
     }
 }
 
-/// The object in a body, and its first duplicate key.
-fn decode_config(body: &[u8]) -> Result<(Value, Option<String>)> {
+/// The object in a body, and its duplicate keys.
+fn decode_config(body: &[u8]) -> Result<(Value, Vec<String>)> {
     let undecodable = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
-    let schema::Yaml { value, duplicate } =
+    let schema::Yaml { value, duplicates } =
         parse_yaml(body).map_err(|error| undecodable(error.to_string()))?;
     match value {
-        Value::Object(_) => Ok((value, duplicate)),
-        Value::Null => Ok((Value::Object(Map::new()), duplicate)),
+        Value::Object(_) => Ok((value, duplicates)),
+        Value::Null => Ok((Value::Object(Map::new()), duplicates)),
         other => {
             let json = go::json_type(&other);
             Err(undecodable(format!(

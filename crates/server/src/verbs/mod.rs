@@ -175,7 +175,7 @@ pub(crate) async fn amend(
             document,
             expected: None,
             warnings: Vec::new(),
-            managers: None,
+            ownership: None,
         })
     };
     update::modify(api, whole, edit).await.map(drop)

@@ -70,7 +70,7 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
             document: Document::new(tree),
             expected,
             warnings,
-            managers: None,
+            ownership: None,
         })
     })
     .await?;

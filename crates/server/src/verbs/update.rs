@@ -39,7 +39,7 @@ pub(super) struct Edit {
     pub(super) expected: Option<u64>,
     pub(super) warnings: Vec<String>,
     /// The managers that an apply leaves; none for any other change.
-    pub(super) managers: Option<Managers>,
+    pub(super) ownership: Option<Ownership>,
 }
 
 pub(super) struct Changed {
@@ -113,7 +113,7 @@ pub(super) async fn update_part(
             document,
             expected,
             warnings: decoded.warnings.clone(),
-            managers: None,
+            ownership: None,
         })
     })
     .await?;
@@ -156,14 +156,14 @@ pub(super) async fn modify(
             mut document,
             expected,
             warnings,
-            managers,
+            ownership,
         } = edit(&old)?;
         let mut notes = Notes::from(warnings);
         if expected.is_some_and(|revision| revision != stored.modified) {
             return Err(ApiError::stale(at.row, at.name));
         }
         // Held until the new version is stored.
-        let _reservation = apply_rules(api, change, &mut document, &old, managers, &mut notes)?;
+        let _reservation = apply_rules(api, change, &mut document, &old, ownership, &mut notes)?;
         if change.part == Part::Main {
             let warnings = at.row.strategy.warnings(&document.tree, Some(&old.tree));
             notes.warnings.extend(warnings);
@@ -183,7 +183,7 @@ fn apply_rules<'a>(
     change: Change<'a>,
     new: &mut Document,
     old: &Document,
-    managers: Option<Managers>,
+    ownership: Option<Ownership>,
     notes: &mut Notes,
 ) -> Result<Option<Reservation<'a>>> {
     let Change { at, part, by, .. } = change;
@@ -192,8 +192,8 @@ fn apply_rules<'a>(
     meta::prepare_update(&mut new.tree, &old.tree);
     new.keep_raw_of(old);
     row.strategy.default(&mut new.tree);
-    new.ownership = match managers {
-        Some(managers) => Ownership::Listed(managers),
+    new.ownership = match ownership {
+        Some(ownership) => ownership,
         None => managed_fields::of_update(row, part, by.manager, &requested, (new, old))?,
     };
     let before = managed_fields::before_own_change(row, part, new);

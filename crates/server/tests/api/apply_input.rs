@@ -2,10 +2,10 @@
 //! that do not fit the schema.
 
 use http::header;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::apply::{APPLY, config_map, path};
-use crate::fixture::{DAEMONSETS, MAPS, MERGE, TestServer};
+use crate::fixture::{DAEMONSETS, MAPS, MERGE, PODS, TestServer, daemonset, pod};
 
 #[tokio::test]
 async fn yaml_is_applied_and_its_mistakes_are_named() {
@@ -28,6 +28,136 @@ async fn yaml_is_applied_and_its_mistakes_are_named() {
         "BadRequest",
         "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key \"k\" already set in map",
     );
+}
+
+#[tokio::test]
+async fn every_duplicate_key_is_named_with_the_line_of_its_value() {
+    let server = TestServer::new().await;
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    for (rest, expected) in [
+        (
+            "data:\n  a: '1'\n  a: '2'\n  b: '1'\n  b: '2'\n  b: '3'\n",
+            &[
+                "line 6: key \"a\" already set in map",
+                "line 8: key \"b\" already set in map",
+                "line 9: key \"b\" already set in map",
+            ][..],
+        ),
+        (
+            "data:\n  a: '1'\ndata:\n\n  b: '2'\n",
+            &["line 8: key \"data\" already set in map"],
+        ),
+        (
+            "data:\n  a: |\n    1\n  a: |\n    2\n  a:\n    'three'\n",
+            &[
+                "line 7: key \"a\" already set in map",
+                "line 10: key \"a\" already set in map",
+            ],
+        ),
+        (
+            "data: {1: a, 1: b}\nmetadata: {name: a, name: a}\n",
+            &[
+                "line 5: key \"name\" already set in map",
+                "line 5: key \"metadata\" already set in map",
+            ],
+        ),
+        (
+            "data: {1: a, 1: b}\n",
+            &["line 4: key 1 already set in map"],
+        ),
+        (
+            "data: {yes: a, true: b}\n",
+            &["line 4: key true already set in map"],
+        ),
+    ] {
+        let body = format!("{head}{rest}");
+        let strict = format!("{}&fieldValidation=Strict", path("y"));
+        let words = format!(
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+            expected.join("\n  ")
+        );
+        let refused = server.patch_text(APPLY, &strict, &body).await;
+        refused.says(400, "BadRequest", &words);
+        let warned = server.patch_text(APPLY, &path("y"), &body).await;
+        assert!(warned.code < 300, "{}", warned.text());
+        let warnings = warned.headers.get_all(header::WARNING).iter();
+        let warnings: Vec<&str> = warnings.map(|warning| warning.to_str().unwrap()).collect();
+        let expected = expected.iter().map(|words| {
+            let words = words.replace('"', "\\\"");
+            format!("299 - \"{words}\"")
+        });
+        assert_eq!(warnings, expected.collect::<Vec<_>>(), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn keys_and_numbers_are_read_as_upstream_reads_yaml() {
+    let server = TestServer::new().await;
+    let body = |data: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {data}\n")
+    };
+    let given = body("{yes: a, 010: b, 12: c, 1.5: d, off: e, 0x1F: f, 'no': g}");
+    let made = server.patch_text(APPLY, &path("m"), &given).await.is(201);
+    let expected =
+        json!({"true": "a", "8": "b", "12": "c", "1.5": "d", "false": "e", "31": "f", "no": "g"});
+    assert_eq!(made["data"], expected);
+    for (data, expected) in [
+        (
+            "{null: a}",
+            "unsupported map key of type: %!s(<nil>), key: <nil>, value: \"a\"",
+        ),
+        (
+            "{~: {a: [1, yes]}}",
+            "unsupported map key of type: %!s(<nil>), key: <nil>, value: map[interface {}]interface {}{\"a\":[]interface {}{1, true}}",
+        ),
+        (
+            "{[a, 1]: b}",
+            "yaml: invalid map key: []interface {}{\"a\", 1}",
+        ),
+        (
+            "{{a: b}: c}",
+            "yaml: invalid map key: map[interface {}]interface {}{\"a\":\"b\"}",
+        ),
+        ("{k: .inf}", "json: unsupported value: +Inf"),
+        ("{k: -.Inf}", "json: unsupported value: -Inf"),
+        ("{k: .NaN}", "json: unsupported value: NaN"),
+        ("&x {k: *x}", "yaml: anchor 'x' value contains itself"),
+        (
+            "{<<: 1}",
+            "yaml: map merge requires map or sequence of maps as the value",
+        ),
+        (
+            "{k: !!binary '***'}",
+            "yaml: !!binary value contains invalid base64 data",
+        ),
+        ("{k: \"\u{1}\"}", "yaml: control characters are not allowed"),
+    ] {
+        let refused = server.patch_text(APPLY, &path("m"), &body(data)).await;
+        let words = format!("error decoding YAML: error converting YAML to JSON: {expected}");
+        refused.says(400, "BadRequest", &words);
+    }
+}
+
+/// Upstream reads an apply as YAML even if it is JSON, and writes whole numbers without a fraction.
+#[tokio::test]
+async fn whole_numbers_are_integers_however_they_are_written() {
+    let server = TestServer::new().await;
+    let mut daemon = daemonset("d");
+    daemon["apiVersion"] = "apps/v1".into();
+    daemon["kind"] = "DaemonSet".into();
+    daemon["spec"]["minReadySeconds"] = "SECONDS".into();
+    let daemon = daemon.to_string();
+    let path = format!("{DAEMONSETS}/d?fieldManager=m");
+    for (number, expected) in [("5.0", 5), ("1e1", 10), ("2.5E+1", 25), ("7", 7)] {
+        let body = daemon.replace("\"SECONDS\"", number);
+        let applied = server.patch_text(APPLY, &path, &body).await;
+        assert!(applied.code < 300, "{}", applied.text());
+        assert_eq!(applied.json()["spec"]["minReadySeconds"], expected);
+    }
+    let half = daemon.replace("\"SECONDS\"", "1.5");
+    let refused = server.patch_text(APPLY, &path, &half).await.is(500);
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("cannot unmarshal number 1.5"), "{message}");
 }
 
 #[tokio::test]
@@ -156,6 +286,29 @@ async fn values_that_do_not_fit_the_schema_are_named() {
             .is(500);
         assert_eq!(status["message"], format!("{what}{expected}"));
     }
+}
+
+/// The name of a pull secret has a default, which is empty: two of them without a name are the same.
+#[tokio::test]
+async fn keys_with_an_empty_default_may_be_absent() {
+    let server = TestServer::new().await;
+    let path = format!("{PODS}/p?fieldManager=m");
+    let body = |secrets: Value| {
+        let mut pod = pod("p");
+        pod["apiVersion"] = "v1".into();
+        pod["kind"] = "Pod".into();
+        pod["spec"]["imagePullSecrets"] = secrets;
+        pod
+    };
+    let applied = server.patch(APPLY, &path, &body(json!([{}]))).await;
+    let entry = &applied.is(201)["metadata"]["managedFields"][0]["fieldsV1"];
+    let secrets = &entry["f:spec"]["f:imagePullSecrets"];
+    assert_eq!(*secrets, json!({"k:{\"name\":\"\"}": {}}));
+    let twice = body(json!([{}, {"name": ""}]));
+    let refused = server.patch(APPLY, &path, &twice).await;
+    let message = refused.is(500)["message"].clone();
+    let words = ".spec.imagePullSecrets: duplicate entries for key [name=\"\"]";
+    assert!(message.as_str().unwrap().ends_with(words), "{message}");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! A rollout through its stages, and the plan that was right.
 
+use kennel_testkit::{Deadline, eventually};
+
 use super::fixture::{Fixture, WATCH, planned};
 
 #[test]
@@ -84,6 +86,18 @@ fn a_watch_ends_with_its_timeout_and_reads_no_more_than_changes() {
     let fixture = Fixture::with_flags(&log, "", 2, &[("stages", "1 1h, 100%")]);
     fixture.apply("2");
     fixture.wait_for("phase", "Baking");
+    // The last change that the controller writes: the status follows the phase.
+    let status = "jsonpath={.status.conditions[?(@.type=='Progressing')].reason} \
+        {.status.updatedNumberScheduled} {.status.numberAvailable}";
+    eventually(Deadline::seconds(60), || {
+        let shown = fixture
+            .cluster
+            .kubectl
+            .run(&["get", "ds", "agent", "-o", status]);
+        (shown.stdout == "Baking 1 2")
+            .then_some(())
+            .ok_or(shown.stdout)
+    });
     let reads = || {
         let log = fixture.cluster.kennel.log();
         let read = "GET /apis/apps/v1/namespaces/default/daemonsets/agent 200 ";

@@ -76,7 +76,7 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
             document,
             expected: None,
             warnings: Vec::new(),
-            managers: None,
+            ownership: None,
         })
     })
     .await?;

@@ -91,7 +91,7 @@ async fn mark(
             document,
             expected: None,
             warnings: Vec::new(),
-            managers: None,
+            ownership: None,
         })
     });
     Ok(match changed.await?.outcome {
@@ -179,7 +179,7 @@ async fn charge(
             document,
             expected: None,
             warnings: Vec::new(),
-            managers: None,
+            ownership: None,
         })
     })
     .await?;
