@@ -37,8 +37,6 @@ pub struct Place {
     pub listen: SocketAddr,
     /// The domain of Services.
     pub cluster_domain: String,
-    /// Whether the agent routes services.
-    pub service_proxy: bool,
     /// [`NodeRuntime::choice`].
     pub runtime: String,
     /// Whether the cluster assigns pod ranges: not known of one that only a kubeconfig leads to.

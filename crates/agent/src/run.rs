@@ -113,7 +113,6 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
         joined: args.kubeconfig.is_none(),
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
-        service_proxy: service_proxy.is_some(),
         runtime: runtime.choice,
         service_proxy: service_proxy.is_some(),
     };

@@ -96,7 +96,6 @@ impl EmbeddedNode {
             address_peer: None,
             cluster_domain: config.cluster_domain,
             data: config.data,
-            service_proxy: proxy_lock.is_some(),
             runtime: runtime.choice,
             service_proxy: proxy_lock.is_some(),
         };

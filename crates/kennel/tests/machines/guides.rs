@@ -67,8 +67,6 @@ fn check(path: &str) {
             // Machines have networks of their own, so agents may do what they do for root by default.
             terminal.set("KENNEL_PROXY", "nftables");
             terminal.program("ssh", &lan.ssh());
-            // Each has rules of its own.
-            terminal.set("KENNEL_PROXY", "nftables");
             terminal.play(Path::new(path), &page.session);
         }
         _ => panic!(
