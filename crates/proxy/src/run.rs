@@ -285,6 +285,7 @@ impl Router {
     }
 
     fn write_whole_table(&mut self) -> Result<(), KernelError> {
+        self.changed_since.get_or_insert_with(Instant::now);
         let Some(kernel) = &mut self.kernel else {
             return Ok(());
         };

@@ -96,8 +96,6 @@ fn n2_7_a_foreign_change_is_undone_and_other_tables_are_never_touched() {
     let theirs = sh(host, "nft -a list table ip theirs");
     let ip = cluster.service("web", &json!({}));
     cluster.ready("web", &[&pod]);
-    let answer = format!("a11 {}", pod.address);
-    let _ = &answer;
     let until_reached = || {
         eventually(Deadline::seconds(30), || {
             let found = ask(host, "tcp", &ip, 80, 1);
@@ -115,7 +113,7 @@ fn n2_7_a_foreign_change_is_undone_and_other_tables_are_never_touched() {
     for damage in [
         "nft delete table ip kennel-services",
         "nft flush chain ip kennel-services prerouting",
-        "nft flush set ip kennel-services cluster-endpoints",
+        "nft flush map ip kennel-services cluster-endpoints",
         "nft add rule ip kennel-services output drop",
     ] {
         sh(host, damage);

@@ -119,11 +119,19 @@ const STRICT: &str = "echo 1 > /proc/sys/net/ipv4/ip_forward\n\
 
 impl Cluster {
     pub(super) fn new() -> Self {
-        let server = Kennel::start_at(KENNEL, &["up", "--nodes", "0"], "0.0.0.0:0");
         let lan = Network::new();
         sh(&lan, "ip link add lan type bridge; ip link set lan up");
-        let nodes = [("a", 1), ("b", 2)].map(|(name, number)| {
-            let network = machine(&lan, number);
+        let machines =
+            [("a", 1), ("b", 2)].map(|(name, number)| (name, number, machine(&lan, number)));
+        let mut arguments = vec!["up".to_owned(), "--nodes=0".to_owned()];
+        arguments.extend(
+            machines
+                .iter()
+                .map(|(_, _, network)| format!("--tls-san={}", network.gateway())),
+        );
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let server = Kennel::start_at(KENNEL, &arguments, "0.0.0.0:0");
+        let nodes = machines.map(|(name, number, network)| {
             let mut arguments = server.join_flags();
             arguments.extend([
                 format!(
