@@ -96,10 +96,10 @@ impl Expression {
     fn write_load(&self, list: &mut Attributes<'_>) -> bool {
         match self {
             Self::LoadSource(to) => {
-                named(list, "payload", &mut |data| payload(data, *to, 1, 12, 4))
+                named(list, "payload", &mut |data| payload(data, *to, 1, 12, 4));
             }
             Self::LoadDestination(to) => {
-                named(list, "payload", &mut |data| payload(data, *to, 1, 16, 4))
+                named(list, "payload", &mut |data| payload(data, *to, 1, 16, 4));
             }
             Self::LoadDestinationPort(to) => {
                 named(list, "payload", &mut |data| payload(data, *to, 2, 2, 2));
@@ -115,7 +115,7 @@ impl Expression {
             Self::LoadDestinationType(to) => named(list, "fib", &mut |data| fib(data, *to, 2)),
             Self::LoadSourceType(to) => named(list, "fib", &mut |data| fib(data, *to, 1)),
             Self::LoadSourceTypeAtOutput(to) => {
-                named(list, "fib", &mut |data| fib(data, *to, 1 | 16))
+                named(list, "fib", &mut |data| fib(data, *to, 1 | 16));
             }
             Self::LoadRandom(to, below) => named(list, "numgen", &mut |data| {
                 data.number(1, to.number());
@@ -179,10 +179,10 @@ impl Expression {
             // With random ports: two packets at once never choose the same.
             Self::Masquerade => named(list, "masq", &mut |data| data.number(1, 16)),
             Self::Jump(chain) => named(list, "immediate", &mut |data| {
-                verdict(data, JUMP, Some(chain))
+                verdict(data, JUMP, Some(chain));
             }),
             Self::Goto(chain) => named(list, "immediate", &mut |data| {
-                verdict(data, GOTO, Some(chain))
+                verdict(data, GOTO, Some(chain));
             }),
             Self::Return => named(list, "immediate", &mut |data| verdict(data, RETURN, None)),
             Self::ResetTcp => named(list, "reject", &mut |data| {
