@@ -8,11 +8,14 @@ use crate::nft::{Change, Data, Element, Transaction, Words};
 use crate::plan::{Endpoint, Presence, affinity_name};
 use crate::ruleset::{AFFINITY_MAP, Family, affinity_chain, keep};
 
+/// What an element has before and after; `None` where there is none.
+type ElementChange = (Option<Data>, Option<Data>);
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
-    /// By set and key, what the element has before and after; `None` where there is none.
-    elements: BTreeMap<&'static str, BTreeMap<Words, (Option<Data>, Option<Data>)>>,
+    /// By set and key.
+    elements: BTreeMap<&'static str, BTreeMap<Words, ElementChange>>,
     /// Chains of numbers of endpoints: 1 for new ones, -1 for those that go.
     pub(crate) chains: BTreeMap<(Family, u32), i32>,
     pub(crate) affinity: BTreeMap<Destination, AffinityChain>,

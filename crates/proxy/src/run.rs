@@ -337,7 +337,7 @@ fn clean(
     match kernel.clean_connections(stale) {
         Ok(count) => metrics.deleted_connections(count),
         Err(error) => {
-            tracing::warn!("cannot delete UDP connections to endpoints that are gone: {error}")
+            tracing::warn!("cannot delete UDP connections to endpoints that are gone: {error}");
         }
     }
 }

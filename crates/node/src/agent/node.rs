@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn n1_6_the_network_condition_says_why_and_what_we_left_is_cleared() {
-        let waiting = NetworkState::unavailable("WaitingForRange", "no range");
+        let waiting = NetworkState::unavailable("WaitingForRange", "no range".to_owned());
         let condition = network_condition(&waiting, &json!({})).unwrap();
         assert_eq!(
             (condition.is_true(), &*condition.reason),

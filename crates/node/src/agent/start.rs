@@ -486,7 +486,7 @@ impl Agent {
         let network = Network::open()?;
         let message = "the agent is setting it up";
         self.network
-            .send_replace(NetworkState::unavailable("Starting", message));
+            .send_replace(NetworkState::unavailable("Starting", message.to_owned()));
         Ok(Some(network))
     }
 

@@ -98,7 +98,7 @@ enum Obstacle {
 
 impl From<kennel_network::Error> for Obstacle {
     fn from(error: kennel_network::Error) -> Self {
-        Self::Waiting(NetworkState::unavailable(error.reason(), &error))
+        Self::Waiting(NetworkState::unavailable(error.reason(), error.to_string()))
     }
 }
 
@@ -268,7 +268,7 @@ impl Manager {
         let address = first.ok_or_else(|| {
             let message =
                 "the node has no IPv4 address, which the pod network needs: set one with --node-ip";
-            Obstacle::Waiting(NetworkState::unavailable("NoIPv4", message))
+            Obstacle::Waiting(NetworkState::unavailable("NoIPv4", message.to_owned()))
         })?;
         let network = match &mut self.network {
             Some(network) => network,
@@ -393,7 +393,10 @@ fn waiting_for_range(node: &Value) -> Obstacle {
              exhausted"
         }
     };
-    Obstacle::Waiting(NetworkState::unavailable("WaitingForRange", message))
+    Obstacle::Waiting(NetworkState::unavailable(
+        "WaitingForRange",
+        message.to_owned(),
+    ))
 }
 
 fn say_unreachable(before: Option<&Applied>, now: &Applied) {

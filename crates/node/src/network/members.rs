@@ -7,10 +7,11 @@ use kennel_client::feed::Change;
 use kennel_core::cidr::Cidr;
 use kennel_core::pod_network::{Member, object};
 
-/// The members by name.
+/// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    members: BTreeMap<String, Member>,
+    /// Members by the names of their nodes.
+    by_name: BTreeMap<String, Member>,
     /// The range of all pods, which every object has.
     clusters: BTreeMap<String, Cidr>,
     synced: bool,
@@ -24,7 +25,7 @@ impl Members {
                 match object::parse(&name, &stored.data.unwrap_or_default()) {
                     Some((member, cluster)) => {
                         self.clusters.insert(name.clone(), cluster);
-                        self.members.insert(name, member);
+                        self.by_name.insert(name, member);
                     }
                     None => self.remove(&name),
                 }
@@ -35,7 +36,7 @@ impl Members {
     }
 
     fn remove(&mut self, name: &str) {
-        self.members.remove(name);
+        self.by_name.remove(name);
         self.clusters.remove(name);
     }
 
@@ -46,10 +47,10 @@ impl Members {
 
     /// A node's own entry, and the range of all pods.
     pub(super) fn own(&self, node: &str) -> Option<(&Member, Cidr)> {
-        Some((self.members.get(node)?, *self.clusters.get(node)?))
+        Some((self.by_name.get(node)?, *self.clusters.get(node)?))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Member> {
-        self.members.values()
+        self.by_name.values()
     }
 }

@@ -35,10 +35,10 @@ pub enum NetworkState {
 pub(crate) const REASON_PREFIX: &str = "PodNetwork";
 
 impl NetworkState {
-    pub(crate) fn unavailable(reason: &str, message: impl ToString) -> Self {
+    pub(crate) fn unavailable(reason: &str, message: String) -> Self {
         Self::Unavailable {
             reason: format!("{REASON_PREFIX}{reason}"),
-            message: message.to_string(),
+            message,
         }
     }
 }

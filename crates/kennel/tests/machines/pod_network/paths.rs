@@ -1,6 +1,6 @@
 //! Who reaches whom, and with which address, in each mode (N1.2, N1.3).
 
-use kennel_testkit::machine::possible;
+use kennel_testkit::machine::{Links, possible};
 use kennel_testkit::{Deadline, eventually};
 
 use super::fixture::{Cluster, Outside, PATIENCE};
@@ -82,7 +82,7 @@ fn n1_2_auto_takes_direct_routes_where_a_probe_answers() {
 #[test]
 fn n1_2_auto_takes_vxlan_on_a_link_that_drops_foreign_sources() {
     if possible() {
-        let cluster = Cluster::with("auto", &[0, 0], |links| links.drop_foreign_sources());
+        let cluster = Cluster::with("auto", &[0, 0], Links::drop_foreign_sources);
         everybody_reaches_everybody(&cluster, true);
     }
 }

@@ -69,22 +69,24 @@ fn n2_1_cluster_ips_lead_pods_and_hosts_to_all_ready_endpoints() {
     });
 }
 
+/// Listens for SCTP. Kernels without SCTP sockets route it all the same, so this looks at the bare packets.
+const SCTP_LISTEN: &str = "import socket\nmade = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)\nprint('ready')\n\
+    while True:\n    packet = made.recv(2000)\n    print('port', int.from_bytes(packet[22:24], 'big'))";
+/// Sends the beginning of an SCTP connection.
+const SCTP_SEND: &str = "import socket, struct, sys\n\
+    def crc(data):\n    value = 0xffffffff\n    for byte in data:\n        value ^= byte\n        for _ in range(8):\n            \
+    value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)\n    return value ^ 0xffffffff\n\
+    chunk = struct.pack('!BBHIIHHI', 1, 0, 20, 7, 65536, 1, 1, 7)\n\
+    head = struct.pack('!HHI', 4000, 80, 0)\n\
+    sum = struct.pack('<I', crc(head + b'\\0' * 4 + chunk))\n\
+    made = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)\n\
+    made.sendto(head + sum + chunk, (sys.argv[1], 0))";
+
 #[test]
 fn n2_1_and_n2_4_sctp_is_routed_and_refused() {
     if !machine::possible() {
         return;
     }
-    // Kernels without SCTP sockets route it all the same: the pod looks at the bare packets.
-    const LISTEN: &str = "import socket\nmade = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)\nprint('ready')\n\
-        while True:\n    packet = made.recv(2000)\n    print('port', int.from_bytes(packet[22:24], 'big'))";
-    const SEND: &str = "import socket, struct, sys\n\
-        def crc(data):\n    value = 0xffffffff\n    for byte in data:\n        value ^= byte\n        for _ in range(8):\n            \
-        value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)\n    return value ^ 0xffffffff\n\
-        chunk = struct.pack('!BBHIIHHI', 1, 0, 20, 7, 65536, 1, 1, 7)\n\
-        head = struct.pack('!HHI', 4000, 80, 0)\n\
-        sum = struct.pack('<I', crc(head + b'\\0' * 4 + chunk))\n\
-        made = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)\n\
-        made.sendto(head + sum + chunk, (sys.argv[1], 0))";
     let cluster = Cluster::new();
     let pods = [cluster.pod(0, 11), cluster.pod(0, 12)];
     let ports = json!([{"name": "sctp", "protocol": "SCTP", "port": 80, "targetPort": 9000}]);
@@ -96,14 +98,14 @@ fn n2_1_and_n2_4_sctp_is_routed_and_refused() {
     );
     slice["ports"] = json!([{"name": "sctp", "protocol": "SCTP", "port": 9000}]);
     cluster.apply(&slice);
-    let mut listener = start(&pods[0].network, LISTEN);
+    let mut listener = start(&pods[0].network, SCTP_LISTEN);
     let mut lines = BufReader::new(listener.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
     let send = || {
         let sent = pods[1]
             .network
             .command("python3")
-            .args(["-c", SEND, &ip])
+            .args(["-c", SCTP_SEND, &ip])
             .output()
             .unwrap();
         assert!(sent.status.success(), "{sent:?}");

@@ -61,7 +61,7 @@ fn n2_2_hints_prefer_the_own_node_then_the_zone() {
     let for_node = |name: &str| json!({"hints": {"forNodes": [{"name": name}]}});
     let for_zone = |name: &str| json!({"hints": {"forZones": [{"name": name}]}});
     let put = |first: Value, second: Value| {
-        cluster.endpoints("hinted", &[(&pods[0], first), (&pods[1], second)])
+        cluster.endpoints("hinted", &[(&pods[0], first), (&pods[1], second)]);
     };
     put(for_node("a"), for_node("b"));
     until_names(a, &ip, 80, &["a11"]);
