@@ -103,6 +103,7 @@ pages!(
     readme: "README.md",
     roll_back: "docs/guides/roll-back.md",
     static_pods: "docs/guides/static-pods.md",
+    three_machines: "docs/guides/three-machines.md",
     tolerate_a_taint: "docs/guides/tolerate-a-taint.md",
     update_safely: "docs/guides/update-safely.md",
     wait_for_daemons: "docs/guides/wait-for-daemons.md",

@@ -120,6 +120,15 @@ impl Cluster {
 
     /// The same, with links that were prepared.
     pub(super) fn with(mode: &str, machines: &[u8], prepare: impl FnOnce(&Links)) -> Self {
+        Self::start(mode, "none", machines, prepare)
+    }
+
+    /// The same, with agents that route services.
+    pub(super) fn with_proxy(mode: &str, machines: &[u8]) -> Self {
+        Self::start(mode, "nftables", machines, |_| {})
+    }
+
+    fn start(mode: &str, proxy: &str, machines: &[u8], prepare: impl FnOnce(&Links)) -> Self {
         let links = Links::new(machines.iter().max().unwrap() + 1);
         prepare(&links);
         let gateway = links.router().gateway().to_string();
@@ -129,6 +138,8 @@ impl Cluster {
             "0",
             "--tls-san",
             &gateway,
+            "--advertise-address",
+            &gateway,
             "--cluster-cidr",
             CLUSTER,
         ];
@@ -137,6 +148,7 @@ impl Cluster {
         flags.extend([
             format!("--server=https://{gateway}:{}", server.address().port()),
             format!("--network={mode}"),
+            format!("--proxy={proxy}"),
             "--eviction-hard=memory.available<1Mi".to_owned(),
         ]);
         let mut cluster = Self {

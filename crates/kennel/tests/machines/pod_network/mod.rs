@@ -6,3 +6,4 @@ mod faults;
 mod fixture;
 mod nodes;
 mod paths;
+mod three_machines;
