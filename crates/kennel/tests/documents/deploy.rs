@@ -289,6 +289,7 @@ const CONTROLLER: &[&[&Metric]] = &[
     kennel_control::daemonset::METRICS,
     kennel_control::daemonset::ROLLOUT_METRICS,
     kennel_client::lease::METRICS,
+    kennel_agent::kubeconfig_certificate::METRICS,
 ];
 
 /// The metrics of a server and of the agents of its nodes that alerts read.
@@ -349,6 +350,7 @@ fn r9_3_alerts_read_metrics_that_exist() {
         "KennelRolloutStalled",
         "KennelRolloutAwaitsPromotion",
         "KennelControllerStuck",
+        "KennelControllerCertificateExpiring",
     ] {
         assert!(names.contains(expected), "{expected}");
     }
