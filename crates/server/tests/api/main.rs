@@ -7,6 +7,7 @@ mod addresses;
 mod admission;
 mod apply;
 mod apply_input;
+mod apply_kinds;
 mod audit;
 mod authentication;
 mod authorization;
