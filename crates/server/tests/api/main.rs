@@ -29,6 +29,7 @@ mod fixture;
 mod generations;
 mod http_protocol;
 mod lists;
+mod managers;
 mod namespaces;
 mod node_isolation;
 mod openapi;
