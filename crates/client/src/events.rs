@@ -295,8 +295,9 @@ impl EventWriter {
 /// The same for the same key in every process, so that the API refuses a second event with it.
 fn digest(key: &str) -> String {
     let digest = Sha256::digest(key);
-    let bytes = digest.iter().take(8);
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    format!("{:016x}", u64::from_be_bytes(first))
 }
 
 fn collection(about: &Reference) -> String {
