@@ -151,7 +151,10 @@ const VALUES: [(&str, &[&str]); 13] = [
         "on-failure",
         &["pause", "rollback", "", "Rollback", "abort"],
     ),
-    ("policy", &["none", "", "off", "None", "none none"]),
+    (
+        "policy",
+        &["none", " none\n", "", "off", "None", "none none"],
+    ),
     (
         "max-restarts",
         &["0", "12", "", "-1", "+1", "50%", "1.5", "few"],
