@@ -1,0 +1,171 @@
+// Where the cells of the picture are: groups as blocks, nodes as cells of a grid within them. All lengths are device pixels but
+// those that say CSS.
+
+// Sizes of a cell in CSS pixels, the largest first. The first with which everything fits is taken.
+const SIZES = [26, 24, 22, 20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4];
+// The least size in CSS pixels: below it the picture scrolls. It is smaller where scrolling would be endless.
+const SIZE_MIN = 6;
+const SIZE_MIN_MANY = 4;
+const MANY = 10_000;
+// CSS pixels.
+const HEADER = 24;
+const GUTTER = 20;
+// Up to so many groups are columns of equal width, if each gets this many CSS pixels.
+const COLUMNS_MAX = 6;
+const COLUMN_MIN = 170;
+// Room for the header of a small group, in CSS pixels.
+const BLOCK_MIN = 96;
+
+export class Layout {
+  // `members` has the nodes of each group, `order` the groups as they are shown; `headers` says whether groups have headers.
+  constructor({ members, order, headers, width, height, scale, capacity }) {
+    this.scale = scale;
+    this.headers = headers;
+    const count = members.reduce((sum, group) => sum + group.length, 0);
+    const least = count > MANY ? SIZE_MIN_MANY : SIZE_MIN;
+    const sizes = SIZES.filter((size) => size >= least);
+    for (const size of sizes) {
+      this.#place(members, order, width, size);
+      if (this.height <= height) {
+        break;
+      }
+    }
+    this.#index(capacity);
+  }
+
+  // The node at a point, or -1.
+  at(x, y) {
+    for (const block of this.blocks) {
+      const [column, row] = [Math.floor((x - block.x) / this.pitch), Math.floor((y - block.y) / this.pitch)];
+      if (column >= 0 && column < block.columns && row >= 0 && row < block.rows) {
+        return block.members[row * block.columns + column] ?? -1;
+      }
+    }
+    return -1;
+  }
+
+  // The node next to a point: for fingers, which are larger than cells.
+  nearest(x, y) {
+    let [best, least] = [-1, Infinity];
+    for (const block of this.blocks) {
+      if (block.members.length === 0) {
+        continue;
+      }
+      const clamp = (value, most) => Math.min(Math.max(value, 0), most);
+      const row = clamp(Math.floor((y - block.y) / this.pitch), block.rows - 1);
+      const inRow = Math.min(block.columns, block.members.length - row * block.columns);
+      const column = clamp(Math.floor((x - block.x) / this.pitch), inRow - 1);
+      const [dx, dy] = [block.x + (column + 0.5) * this.pitch - x, block.y + (row + 0.5) * this.pitch - y];
+      if (dx * dx + dy * dy < least) {
+        least = dx * dx + dy * dy;
+        best = block.members[row * block.columns + column];
+      }
+    }
+    return best;
+  }
+
+  // The node that a key leads to from another one.
+  step(index, key) {
+    const block = this.blocks[this.blockOf[index]];
+    if (!block) {
+      return this.first();
+    }
+    const place = this.placeOf[index];
+    const inRow = place % block.columns;
+    switch (key) {
+      case "ArrowLeft":
+        return block.members[place - 1] ?? this.#beside(block, -1)?.members.at(-1) ?? index;
+      case "ArrowRight":
+        return block.members[place + 1] ?? this.#beside(block, 1)?.members[0] ?? index;
+      case "ArrowUp":
+        return block.members[place - block.columns] ?? this.#beyond(index, -1);
+      case "ArrowDown":
+        return block.members[place + block.columns] ?? this.#beyond(index, 1);
+      case "Home":
+        return block.members[place - inRow];
+      case "End":
+        return block.members[Math.min(place - inRow + block.columns, block.members.length) - 1];
+      case "PageUp":
+        return (this.#beside(block, -1) ?? block).members[0];
+      case "PageDown":
+        return (this.#beside(block, 1) ?? block).members[0];
+      default:
+        return index;
+    }
+  }
+
+  first() {
+    return this.blocks.find((block) => block.members.length > 0)?.members[0] ?? -1;
+  }
+
+  #beside(block, direction) {
+    return this.blocks[this.blocks.indexOf(block) + direction];
+  }
+
+  // The nearest node of another block above or below.
+  #beyond(index, direction) {
+    const [x, y] = [this.x[index], this.y[index]];
+    const own = this.blocks[this.blockOf[index]];
+    let [best, least] = [index, Infinity];
+    for (const block of this.blocks) {
+      const away = direction < 0 ? own.y - block.y : block.y - own.y;
+      if (block === own || away <= 0 || block.members.length === 0) {
+        continue;
+      }
+      const row = direction < 0 ? block.rows - 1 : 0;
+      const inRow = Math.min(block.columns, block.members.length - row * block.columns);
+      const column = Math.min(Math.max(Math.round((x - block.x) / this.pitch), 0), inRow - 1);
+      const node = block.members[row * block.columns + column];
+      const [dx, dy] = [block.x + column * this.pitch - x, block.y + row * this.pitch - y];
+      if (dx * dx + dy * dy < least) {
+        [best, least] = [node, dx * dx + dy * dy];
+      }
+    }
+    return best;
+  }
+
+  #place(members, order, width, size) {
+    const { scale } = this;
+    const gap = size >= 14 ? 3 : size >= 9 ? 2 : 1;
+    this.cell = Math.max(2, Math.round(size * scale));
+    this.pitch = this.cell + Math.max(1, Math.round(gap * scale));
+    const gutter = Math.round(GUTTER * scale);
+    const header = this.headers ? Math.round(HEADER * scale) : 0;
+    const most = Math.max(1, Math.floor((width + this.pitch - this.cell) / this.pitch));
+    const equal = Math.floor((width - (order.length - 1) * gutter) / order.length);
+    const asColumns = order.length <= COLUMNS_MAX && equal >= COLUMN_MIN * scale;
+    const room = Math.ceil((BLOCK_MIN * scale) / this.pitch);
+    let [x, y, shelf] = [0, 0, 0];
+    this.blocks = order.map((group) => {
+      const count = members[group].length;
+      const square = Math.max(room, Math.ceil(Math.sqrt(count * 2)));
+      const columns = asColumns ? Math.max(1, Math.floor(equal / this.pitch)) : Math.min(most, square);
+      const rows = Math.ceil(count / columns);
+      const wide = asColumns ? equal : columns * this.pitch;
+      if (x > 0 && x + wide > width + this.pitch) {
+        [x, y, shelf] = [0, y + shelf + gutter, 0];
+      }
+      const block = { group, members: members[group], x, y: y + header, columns, rows, width: wide };
+      shelf = Math.max(shelf, header + rows * this.pitch);
+      x += wide + gutter;
+      return block;
+    });
+    this.height = y + shelf;
+    this.width = width;
+  }
+
+  #index(capacity) {
+    this.x = new Int32Array(capacity).fill(-1);
+    this.y = new Int32Array(capacity);
+    this.blockOf = new Uint32Array(capacity).fill(this.blocks.length);
+    this.placeOf = new Uint32Array(capacity);
+    this.blocks.forEach((block, number) => {
+      block.members.forEach((index, place) => {
+        this.x[index] = block.x + (place % block.columns) * this.pitch;
+        this.y[index] = block.y + Math.floor(place / block.columns) * this.pitch;
+        this.blockOf[index] = number;
+        this.placeOf[index] = place;
+      });
+    });
+  }
+}
