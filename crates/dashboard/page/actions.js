@@ -4,8 +4,10 @@ import { announce, h, replace, setAttribute } from "./dom.js";
 import { copyable } from "./copyable.js";
 import { t } from "./i18n.js";
 
-// The order of the buttons; the first that can be pressed stands out.
+// The order of the buttons.
 const VERBS = ["promote", "promoteFull", "resume", "retry", "pause", "abort", "undo"];
+// What stands out when a rollout waits for a person. After a failure nothing does: there is no usual answer.
+const USUAL = new Set(["promote", "resume"]);
 const GRAVE = new Set(["abort", "undo", "promoteFull"]);
 
 export class Actions {
@@ -13,7 +15,9 @@ export class Actions {
 
   constructor(view) {
     this.#view = view;
-    this.buttons = VERBS.map((verb) => h("button", { class: GRAVE.has(verb) ? "grave" : "", onclick: () => this.#ask(verb) }, t(`verb.${verb}`)));
+    this.buttons = VERBS.map((verb) =>
+      h("button", { class: GRAVE.has(verb) ? "grave" : "", onclick: () => this.#ask(verb) }, t(`verb.${verb}`)),
+    );
     this.element = h("div", { class: "actions", role: "group", "aria-label": t("actions"), hidden: true }, this.buttons);
   }
 
@@ -21,7 +25,7 @@ export class Actions {
     const { rollout, allowChanges } = this.#view;
     setAttribute(this.element, "hidden", !allowChanges || rollout === null);
     const actions = new Map((rollout?.actions ?? []).map((action) => [action.verb, action]));
-    let first = true;
+    const waits = rollout?.outcome === "waiting" || rollout?.paused !== undefined;
     VERBS.forEach((verb, index) => {
       const button = this.buttons[index];
       const action = actions.get(verb);
@@ -30,8 +34,7 @@ export class Actions {
       setAttribute(button, "hidden", !possible && document.activeElement !== button);
       setAttribute(button, "aria-disabled", possible ? null : "true");
       setAttribute(button, "title", action?.effect);
-      button.classList.toggle("primary", possible && first && !GRAVE.has(verb) && verb !== "pause");
-      first &&= !possible;
+      button.classList.toggle("primary", possible && waits && USUAL.has(verb));
     });
   }
 
@@ -51,13 +54,21 @@ export class Actions {
   }
 
   #preview(dialog, verb, preview) {
-    const reason = verb === "pause" && preview.possible ? h("input", { type: "text", id: "reason", autocomplete: "off", maxlength: "200" }) : null;
+    const reason =
+      verb === "pause" && preview.possible
+        ? h("input", { type: "text", id: "reason", autocomplete: "off", maxlength: "200" })
+        : null;
     const annotations = Object.entries(preview.annotations ?? {});
     const content = [
       h("p", { class: "effect" }, preview.effect),
       reason && h("label", { class: "reason-field" }, h("span", {}, t("reason")), reason),
-      annotations.length > 0 && h("details", {}, h("summary", {}, t("whatIsWritten")),
-        h("pre", {}, annotations.map(([key, value]) => (value === null ? `- ${key}` : `+ ${key}: ${value}`)).join("\n"))),
+      annotations.length > 0 &&
+        h(
+          "details",
+          {},
+          h("summary", {}, t("whatIsWritten")),
+          h("pre", {}, annotations.map(([key, value]) => (value === null ? `- ${key}` : `+ ${key}: ${value}`)).join("\n")),
+        ),
       h("h3", {}, t("sameInTerminal")),
       copyable(preview.command),
     ];
@@ -89,10 +100,12 @@ export class Actions {
     const { namespace, name } = this.#view;
     const close = h("button", { class: act ? "" : "primary", onclick: () => dialog.close() }, act ? t("cancel") : t("close"));
     const go = act && h("button", { class: GRAVE.has(verb) ? "primary grave" : "primary", onclick: act }, t(`verb.${verb}`));
-    replace(dialog,
+    replace(
+      dialog,
       h("h2", { id: "action-title" }, t(`verb.${verb}`), h("span", { class: "faint" }, ` ${namespace} / ${name}`)),
       content,
-      h("div", { class: "dialog-buttons" }, close, go));
+      h("div", { class: "dialog-buttons" }, close, go),
+    );
     close.focus();
   }
 }

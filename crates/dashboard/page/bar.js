@@ -35,11 +35,19 @@ export function countsText(counts) {
 
 // A shape with a number, for states that deserve a look.
 export function chips(names) {
-  const parts = names.map((name) => [name, h("b"), h("span", { class: "chip-of-state", title: t(`state.${name}`), hidden: true })]);
+  const parts = names.map((name) => [
+    name,
+    h("b"),
+    h("span", { class: "chip-of-state", title: t(`state.${name}`), hidden: true }),
+  ]);
   for (const [name, count, chip] of parts) {
     chip.append(glyph(name), count, h("span", { class: "visually-hidden" }, ` ${t(`state.${name}`)}`));
   }
-  const element = h("span", { class: "chips" }, parts.map(([, , chip]) => chip));
+  const element = h(
+    "span",
+    { class: "chips" },
+    parts.map(([, , chip]) => chip),
+  );
   element.update = (counts) => {
     for (const [name, count, chip] of parts) {
       setAttribute(chip, "hidden", !counts[name]);

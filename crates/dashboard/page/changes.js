@@ -15,7 +15,12 @@ export class Changes {
     this.from = h("select", { "aria-label": t("compareFrom"), onchange: choose });
     this.to = h("select", { "aria-label": t("compareTo"), onchange: choose });
     this.body = h("div", { class: "diff" });
-    this.element = h("div", { class: "changes" }, h("div", { class: "tools" }, this.from, h("span", { "aria-hidden": "true" }, "→"), this.to), this.body);
+    this.element = h(
+      "div",
+      { class: "changes" },
+      h("div", { class: "tools" }, this.from, h("span", { "aria-hidden": "true" }, "→"), this.to),
+      this.body,
+    );
   }
 
   stale() {
@@ -77,9 +82,17 @@ export class Changes {
     const kinds = { "-": "removed", "+": "added", "@": "left-out", " ": "same" };
     const spoken = { "-": t("removed"), "+": t("added") };
     const line = ({ kind, text }) =>
-      h("div", { class: `diff-line ${kinds[kind] ?? "same"}` },
+      h(
+        "div",
+        { class: `diff-line ${kinds[kind] ?? "same"}` },
         spoken[kind] && h("span", { class: "visually-hidden" }, `${spoken[kind]}: `),
-        h("span", { class: "sign", "aria-hidden": "true" }, kind === "@" ? "⋯" : kind), h("span", {}, text));
-    replace(this.body, h("div", { class: "diff-lines" }, diff.lines.map(line)), diff.truncated && h("p", { class: "faint" }, t("truncated")));
+        h("span", { class: "sign", "aria-hidden": "true" }, kind === "@" ? "⋯" : kind),
+        h("span", {}, text),
+      );
+    replace(
+      this.body,
+      h("div", { class: "diff-lines" }, diff.lines.map(line)),
+      diff.truncated && h("p", { class: "faint" }, t("truncated")),
+    );
   }
 }

@@ -19,5 +19,10 @@ export function copyable(command) {
     setTimeout(() => setText(label, t("copy")), SAID_MS);
   };
   const text = h("code", {}, command);
-  return h("div", { class: "command" }, text, h("button", { class: "small", "aria-label": t("copyCommand", { command }), onclick: copy }, label));
+  return h(
+    "div",
+    { class: "command" },
+    text,
+    h("button", { class: "small", "aria-label": t("copyCommand", { command }), onclick: copy }, label),
+  );
 }

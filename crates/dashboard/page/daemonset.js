@@ -137,14 +137,28 @@ export class DaemonSetView {
     this.nodePanel = new NodePanel(this);
     this.aside = h("aside", { "aria-label": t("details") }, this.nodePanel.element, this.side.element);
     this.gone = h("p", { class: "banner", "data-state": "upstream", hidden: true }, t("daemonSetGone"));
-    this.element = h("div", { class: "daemonset" },
-      h("div", { class: "title" },
-        h("div", { class: "title-text" }, h("div", { class: "title-line" }, this.heading, this.outcome, this.revisions), this.message),
+    this.element = h(
+      "div",
+      { class: "daemonset" },
+      h(
+        "div",
+        { class: "title" },
+        h(
+          "div",
+          { class: "title-text" },
+          h("div", { class: "title-line" }, this.heading, this.outcome, this.revisions),
+          this.message,
+        ),
         this.actions.element,
       ),
       this.gone,
       this.stages.element,
-      h("div", { class: "columns" }, h("section", { class: "left", "aria-label": t("nodes") }, this.toolbar.element, this.picture.element), this.aside),
+      h(
+        "div",
+        { class: "columns" },
+        h("section", { class: "left", "aria-label": t("nodes") }, this.toolbar.element, this.picture.element),
+        this.aside,
+      ),
     );
   }
 
@@ -179,6 +193,7 @@ export class DaemonSetView {
     this.picture.show(this.fleet);
     if (this.selected !== "") {
       this.picture.select(this.selected, "");
+      this.nodePanel.stale();
     }
     this.#writeCounts();
   }

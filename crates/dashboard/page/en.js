@@ -186,7 +186,6 @@ export default {
   logEmpty: "The log is empty.",
   logEnd: "End of the log.",
   logLost: "The log ended without notice. Open it again to go on.",
-  linesDropped: ["… {n} line left out: the container writes faster than this page reads …", "… {n} lines left out: the container writes faster than this page reads …"],
 
   actions: "Change the rollout",
   "verb.promote": "Promote",

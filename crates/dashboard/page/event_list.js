@@ -15,7 +15,13 @@ export class EventList {
   update(events) {
     this.#events = events;
     setAttribute(this.none, "hidden", events.length > 0);
-    const create = () => h("li", {}, h("div", { class: "event-head" }, h("b"), h("span", { class: "faint" }), h("time", { class: "faint" })), h("p"));
+    const create = () =>
+      h(
+        "li",
+        {},
+        h("div", { class: "event-head" }, h("b"), h("span", { class: "faint" }), h("time", { class: "faint" })),
+        h("p"),
+      );
     keyed(this.list, events, keyOf, create, (element, event) => {
       const [head, message] = element.children;
       setAttribute(element, "data-type", event.type);

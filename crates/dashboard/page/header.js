@@ -34,11 +34,21 @@ export class Header {
     this.#banner = h("div", { class: "banner", role: "status", hidden: true }, this.#message, this.#retry);
     replace(
       this.element,
-      h("header", { class: "bar" },
+      h(
+        "header",
+        { class: "bar" },
         h("a", { class: "brand", href: href.overview(), "aria-label": t("brand") }, mark(), h("span", {}, "Kennel")),
         this.#crumbs,
         this.#light,
-        h("div", { class: "bar-end" }, this.#cluster, this.#mode, language(this.#options.onLanguage), themeButton(), keysButton()),
+        h(
+          "div",
+          { class: "bar-end" },
+          this.#cluster,
+          this.#mode,
+          language(this.#options.onLanguage),
+          themeButton(),
+          keysButton(),
+        ),
       ),
       this.#banner,
     );
@@ -69,7 +79,10 @@ export class Header {
       daemonset: () => [all, here(h("span", { class: "faint" }, `${route.namespace} / `), route.name)],
       node: () => [all, here(h("span", { class: "faint" }, `${t("node")} `), route.name)],
     };
-    replace(this.#crumbs, parts[route.view]().flatMap((part, i) => (i ? [h("span", { class: "sep", "aria-hidden": "true" }, "›"), part] : [part])));
+    replace(
+      this.#crumbs,
+      parts[route.view]().flatMap((part, i) => (i ? [h("span", { class: "sep", "aria-hidden": "true" }, "›"), part] : [part])),
+    );
   }
 
   connection(state, status, retryAt) {
@@ -145,8 +158,12 @@ function language(onLanguage) {
 
 function themeButton() {
   const label = () => t("theme", { theme: t(`theme.${currentTheme()}`) });
-  const icon = svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" },
-    svg("circle", { cx: 8, cy: 8, r: 6, class: "ring" }), svg("path", { d: "M8 2a6 6 0 0 1 0 12Z", class: "half" }));
+  const icon = svg(
+    "svg",
+    { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" },
+    svg("circle", { cx: 8, cy: 8, r: 6, class: "ring" }),
+    svg("path", { d: "M8 2a6 6 0 0 1 0 12Z", class: "half" }),
+  );
   const button = h("button", { class: "quiet icon", "aria-label": label(), title: label() }, icon);
   button.addEventListener("click", () => {
     nextTheme();

@@ -47,7 +47,14 @@ export class History {
       replace(this.element, h("p", { class: "empty" }, t("noHistory")));
       return;
     }
-    replace(this.element, h("ol", { class: "revision-list" }, revisions.map((entry, index) => this.#entry(entry, revisions[index + 1]))));
+    replace(
+      this.element,
+      h(
+        "ol",
+        { class: "revision-list" },
+        revisions.map((entry, index) => this.#entry(entry, revisions[index + 1])),
+      ),
+    );
   }
 
   #entry(entry, before) {
@@ -58,12 +65,22 @@ export class History {
       entry.tookSeconds !== undefined && t("tookTime", { time: duration(entry.tookSeconds) }),
       entry.attempt > 1 && t("attempt", { n: entry.attempt }),
     ];
-    return h("li", { "data-verdict": verdict },
-      h("div", { class: "revision-head" },
-        h("b", {}, `#${entry.revision}`), h("code", {}, entry.hash),
+    return h(
+      "li",
+      { "data-verdict": verdict },
+      h(
+        "div",
+        { class: "revision-head" },
+        h("b", {}, `#${entry.revision}`),
+        h("code", {}, entry.hash),
         h("span", { class: "outcome", "data-outcome": outcomeOf(verdict) }, word("verdict", verdict)),
         entry.target && h("span", { class: "tag" }, t("target")),
-        before && h("button", { class: "link", onclick: compare, "aria-label": t("compareWith", { from: before.hash, to: entry.hash }) }, t("compare")),
+        before &&
+          h(
+            "button",
+            { class: "link", onclick: compare, "aria-label": t("compareWith", { from: before.hash, to: entry.hash }) },
+            t("compare"),
+          ),
       ),
       h("p", { class: "faint", title: entry.created ? moment(entry.created) : null }, facts.filter(Boolean).join(" · ")),
       stageTimes(entry),
@@ -86,7 +103,12 @@ function stageTimes(entry) {
   const part = (stage) => {
     const seconds = stage.tookSeconds ?? (entry.verdict === "progressing" ? secondsSince(stage.began) : null);
     const time = seconds === null ? "–" : duration(seconds);
-    const element = h("span", { "data-open": stage.ended === undefined, title: t("stageNumber", { n: stage.stage }) }, h("b", {}, String(stage.stage)), ` ${time}`);
+    const element = h(
+      "span",
+      { "data-open": stage.ended === undefined, title: t("stageNumber", { n: stage.stage }) },
+      h("b", {}, String(stage.stage)),
+      ` ${time}`,
+    );
     element.style.flexGrow = String(Math.max(1, seconds ?? 1));
     return element;
   };

@@ -14,10 +14,16 @@ const KEYS = [
 
 export function showKeys() {
   const rows = KEYS.flatMap(([keys, text]) => [
-    h("dt", {}, keys.map((key) => h("kbd", {}, key))),
+    h(
+      "dt",
+      {},
+      keys.map((key) => h("kbd", {}, key)),
+    ),
     h("dd", {}, t(text)),
   ]);
-  const dialog = h("dialog", { class: "keys", "aria-labelledby": "keys-title" },
+  const dialog = h(
+    "dialog",
+    { class: "keys", "aria-labelledby": "keys-title" },
     h("h2", { id: "keys-title" }, t("keys")),
     h("dl", {}, rows),
     h("form", { method: "dialog" }, h("button", { class: "primary" }, t("close"))),

@@ -94,6 +94,19 @@ export class Layout {
     }
   }
 
+  // The next node after another one, in the order of the picture and around its end, that is wanted; else the same one.
+  next(index, direction, wanted) {
+    const order = this.blocks.flatMap((block) => block.members);
+    const start = order.indexOf(index);
+    for (let step = 1; step <= order.length; step += 1) {
+      const place = (start + direction * step + 2 * order.length) % order.length;
+      if (wanted(order[place])) {
+        return order[place];
+      }
+    }
+    return index;
+  }
+
   first() {
     return this.blocks.find((block) => block.members.length > 0)?.members[0] ?? -1;
   }

@@ -17,14 +17,28 @@ export class Log {
     const again = () => this.#connect(this.containers.value, this.previous.checked);
     this.containers = h("select", { "aria-label": t("container"), onchange: again });
     this.previous = h("input", { type: "checkbox", onchange: again });
-    this.wrap = h("input", { type: "checkbox", checked: true, onchange: () => setAttribute(this.text, "data-wrap", this.wrap.checked) });
+    this.wrap = h("input", {
+      type: "checkbox",
+      checked: true,
+      onchange: () => setAttribute(this.text, "data-wrap", this.wrap.checked),
+    });
     this.state = h("span", { class: "faint", role: "status" });
     this.text = h("pre", { class: "log-lines long", tabindex: "0", "aria-label": t("log"), "data-wrap": true });
-    this.element = h("section", { class: "block log", "aria-label": t("log"), hidden: true },
-      h("div", { class: "tools" }, h("h3", {}, t("log")), this.containers,
-        h("label", {}, this.previous, t("previousContainer")), h("label", {}, this.wrap, t("wrapLines")),
-        h("button", { class: "quiet icon", "aria-label": t("closeLog"), title: t("closeLog"), onclick: () => this.close() }, "✕")),
-      this.text, this.state);
+    this.element = h(
+      "section",
+      { class: "block log", "aria-label": t("log"), hidden: true },
+      h(
+        "div",
+        { class: "tools" },
+        h("h3", {}, t("log")),
+        this.containers,
+        h("label", {}, this.previous, t("previousContainer")),
+        h("label", {}, this.wrap, t("wrapLines")),
+        h("button", { class: "quiet icon", "aria-label": t("closeLog"), title: t("closeLog"), onclick: () => this.close() }, "✕"),
+      ),
+      this.text,
+      this.state,
+    );
   }
 
   open(path) {
@@ -66,15 +80,17 @@ export class Log {
     };
   }
 
-  #add({ source, lines, dropped = 0 }, previous) {
+  #add({ source, lines }, previous) {
     if (source && this.containers.options.length === 0) {
-      replace(this.containers, source.containers.map((name) => h("option", { value: name, selected: name === source.container }, name)));
+      replace(
+        this.containers,
+        source.containers.map((name) => h("option", { value: name, selected: name === source.container }, name)),
+      );
     }
     const { text } = this;
     const following = text.scrollHeight - text.scrollTop - text.clientHeight < BOTTOM;
-    const all = dropped > 0 ? [t("linesDropped", { n: dropped }), ...lines] : lines;
-    text.append(...all.map((line) => h("span", { class: "log-line" }, `${line}\n`)));
-    this.#lines += all.length;
+    text.append(...lines.map((line) => h("span", { class: "log-line" }, `${line}\n`)));
+    this.#lines += lines.length;
     while (text.childElementCount > LINES_MAX) {
       text.firstChild.remove();
     }

@@ -80,15 +80,40 @@ export class NodeView {
     this.text = text;
     const ready = node.ready ? t("ready") : t("notReady");
     const facts = [node.unschedulable && t("cordoned"), node.kubelet, node.created && `${t("created")} ${ago(node.created)}`];
-    replace(this.body,
-      h("p", { class: "facts" }, h("span", { class: "outcome", "data-outcome": node.ready ? "complete" : "failed" }, ready), facts.filter(Boolean).map((fact) => h("span", {}, fact))),
+    replace(
+      this.body,
+      h(
+        "p",
+        { class: "facts" },
+        h("span", { class: "outcome", "data-outcome": node.ready ? "complete" : "failed" }, ready),
+        facts.filter(Boolean).map((fact) => h("span", {}, fact)),
+      ),
       (node.unreadable ?? []).map((message) => h("p", { class: "failure" }, message)),
-      h("div", { class: "node-columns" },
+      h(
+        "div",
+        { class: "node-columns" },
         section(t("daemons"), daemons(node.daemons), "wide"),
         section(t("resources"), resources(node)),
         section(t("conditions"), conditions(node.conditions)),
-        node.taints.length > 0 && section(t("taints"), h("ul", { class: "plain" }, node.taints.map((taint) => h("li", {}, h("code", {}, taint))))),
-        section(t("labels"), h("ul", { class: "plain labels" }, Object.entries(node.labels).map(([key, value]) => h("li", {}, h("code", {}, `${key}=${value}`)))))));
+        node.taints.length > 0 &&
+          section(
+            t("taints"),
+            h(
+              "ul",
+              { class: "plain" },
+              node.taints.map((taint) => h("li", {}, h("code", {}, taint))),
+            ),
+          ),
+        section(
+          t("labels"),
+          h(
+            "ul",
+            { class: "plain labels" },
+            Object.entries(node.labels).map(([key, value]) => h("li", {}, h("code", {}, `${key}=${value}`))),
+          ),
+        ),
+      ),
+    );
   }
 }
 
@@ -100,17 +125,39 @@ function daemons(list) {
   if (list.length === 0) {
     return h("p", { class: "empty" }, t("noDaemons"));
   }
-  const heads = [t("daemonSet"), t("pod"), t("status"), t("restartsColumn"), t("cpu"), t("memory")];
+  const text = [t("daemonSet"), t("pod"), t("status")].map((name) => h("th", { scope: "col" }, name));
+  const numbers = [t("restartsColumn"), t("cpu"), t("memory")].map((name) => h("th", { scope: "col", class: "number" }, name));
   const row = (daemon) =>
-    h("tr", { "data-ready": daemon.ready },
-      h("th", { scope: "row" }, h("a", { href: href.daemonSet(daemon.namespace, daemon.name) }, h("span", { class: "faint" }, `${daemon.namespace} / `), daemon.name)),
+    h(
+      "tr",
+      { "data-ready": daemon.ready },
+      h(
+        "th",
+        { scope: "row" },
+        h(
+          "a",
+          { href: href.daemonSet(daemon.namespace, daemon.name) },
+          h("span", { class: "faint" }, `${daemon.namespace} / `),
+          daemon.name,
+        ),
+      ),
       h("td", {}, h("code", {}, daemon.pod)),
       h("td", {}, h("span", { class: "outcome", "data-outcome": daemon.ready ? "complete" : "failed" }, daemon.status)),
       h("td", { class: "number" }, String(daemon.restarts)),
       h("td", { class: "number" }, daemon.usage ? cpu(daemon.usage.cpuMillicores) : "–"),
-      h("td", { class: "number" }, daemon.usage ? memory(daemon.usage.memoryBytes) : "–"));
-  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": t("daemons") },
-    h("table", { class: "nodes" }, h("caption", { class: "visually-hidden" }, t("daemons")), h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, list.map(row))));
+      h("td", { class: "number" }, daemon.usage ? memory(daemon.usage.memoryBytes) : "–"),
+    );
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "group", "aria-label": t("daemons") },
+    h(
+      "table",
+      { class: "nodes" },
+      h("caption", { class: "visually-hidden" }, t("daemons")),
+      h("thead", {}, h("tr", {}, text, numbers)),
+      h("tbody", {}, list.map(row)),
+    ),
+  );
 }
 
 function resources({ usage, allocatable }) {
@@ -119,9 +166,28 @@ function resources({ usage, allocatable }) {
     const fill = h("i");
     fill.style.width = `${(100 * share).toFixed(1)}%`;
     setAttribute(fill, "data-high", share > 0.85);
-    return h("div", { class: "meter" },
-      h("div", { class: "meter-head" }, h("b", {}, name), h("span", {}, used === null ? t("ofAllocatable", { all: text(all) }) : t("usedOf", { used: text(used), all: text(all) }))),
-      h("div", { class: "track", role: "meter", "aria-label": name, "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": Math.round(100 * share) }, fill));
+    return h(
+      "div",
+      { class: "meter" },
+      h(
+        "div",
+        { class: "meter-head" },
+        h("b", {}, name),
+        h("span", {}, used === null ? t("ofAllocatable", { all: text(all) }) : t("usedOf", { used: text(used), all: text(all) })),
+      ),
+      h(
+        "div",
+        {
+          class: "track",
+          role: "meter",
+          "aria-label": name,
+          "aria-valuemin": "0",
+          "aria-valuemax": "100",
+          "aria-valuenow": Math.round(100 * share),
+        },
+        fill,
+      ),
+    );
   };
   return [
     meter(t("cpu"), usage?.cpuMillicores ?? null, allocatable.cpuMillicores, cpu),
@@ -133,10 +199,19 @@ function resources({ usage, allocatable }) {
 function conditions(list) {
   const entry = (condition) => {
     const good = condition.status === (GOOD_IF_TRUE.has(condition.type) ? "True" : "False");
-    return h("li", { "data-good": good },
-      h("div", { class: "event-head" }, h("i", { "aria-hidden": "true" }, good ? "✓" : "✗"), h("b", {}, condition.type), h("span", {}, condition.status),
-        condition.since && h("time", { class: "faint", title: moment(condition.since) }, ago(condition.since))),
-      h("p", { class: "faint" }, [condition.reason, condition.message].filter(Boolean).join(": ")));
+    return h(
+      "li",
+      { "data-good": good },
+      h(
+        "div",
+        { class: "event-head" },
+        h("i", { "aria-hidden": "true" }, good ? "✓" : "✗"),
+        h("b", {}, condition.type),
+        h("span", {}, condition.status),
+        condition.since && h("time", { class: "faint", title: moment(condition.since) }, ago(condition.since)),
+      ),
+      h("p", { class: "faint" }, [condition.reason, condition.message].filter(Boolean).join(": ")),
+    );
   };
   return h("ul", { class: "conditions" }, list.map(entry));
 }

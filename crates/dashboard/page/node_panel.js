@@ -26,9 +26,19 @@ export class NodePanel {
     this.state = h("div", { class: "node-state" });
     this.body = h("div", { class: "node-body" });
     this.log = new Log();
-    this.close = h("button", { class: "quiet icon", "aria-label": t("close"), title: t("close"), onclick: () => view.select("") }, "✕");
-    this.element = h("section", { class: "node-panel", "aria-label": t("node"), hidden: true },
-      h("div", { class: "node-head" }, this.heading, this.close), this.state, this.body, this.log.element);
+    this.close = h(
+      "button",
+      { class: "quiet icon", "aria-label": t("close"), title: t("close"), onclick: () => view.select("") },
+      "✕",
+    );
+    this.element = h(
+      "section",
+      { class: "node-panel", "aria-label": t("node"), hidden: true },
+      h("div", { class: "node-head" }, this.heading, this.close),
+      this.state,
+      this.body,
+      this.log.element,
+    );
   }
 
   destroy() {
@@ -94,10 +104,12 @@ export class NodePanel {
     const index = fleet === null ? -1 : fleet.indexOf(this.#node);
     const state = fleet?.stateName(index);
     const group = fleet && index >= 0 && fleet.groupLabel !== "" ? fleet.groups[fleet.group[index]] : "";
-    replace(this.state,
+    replace(
+      this.state,
       state && h("span", { class: `state-tag state-${state}` }, glyph(state), t(`state.${state}`)),
       group && h("span", { class: "faint" }, group),
-      h("a", { href: href.node(this.#node) }, t("openNode")));
+      h("a", { href: href.node(this.#node) }, t("openNode")),
+    );
   }
 
   #write({ answer, commands, unreadable = [] }) {
@@ -107,31 +119,65 @@ export class NodePanel {
     replace(
       this.body,
       h("p", { class: "why-message", "data-verdict": answer.verdict }, answer.message),
-      h("p", { class: "faint facts" }, h("span", {}, word("whyVerdict", answer.verdict)), answer.place && h("span", {}, t("place", { n: answer.place })), this.since),
+      h(
+        "p",
+        { class: "faint facts" },
+        h("span", {}, word("whyVerdict", answer.verdict)),
+        answer.place && h("span", {}, t("place", { n: answer.place })),
+        this.since,
+      ),
       (answer.remarks ?? []).map((remark) => h("p", { class: "remark" }, remark)),
       unreadable.map((text) => h("p", { class: "failure" }, text)),
-      log?.lines && block(t("lastLines", { container: log.container }), h("pre", { class: "log-lines", tabindex: "0" }, log.lines.join("\n"))),
+      log?.lines &&
+        block(
+          t("lastLines", { container: log.container }),
+          h("pre", { class: "log-lines", tabindex: "0" }, log.lines.join("\n")),
+        ),
       answer.remedy && block(t("remedy"), copyable(answer.remedy)),
-      (answer.pods ?? []).length > 0 && block(t("pods"), answer.pods.map((pod) => this.#pod(pod))),
+      (answer.pods ?? []).length > 0 &&
+        block(
+          t("pods"),
+          answer.pods.map((pod) => this.#pod(pod)),
+        ),
       commands.length > 0 && block(t("commands"), commands.map(copyable)),
-      (answer.checks ?? []).length > 0 && h("details", { class: "checks" }, h("summary", {}, t("checks")), answer.checks.map(check)),
+      (answer.checks ?? []).length > 0 &&
+        h("details", { class: "checks" }, h("summary", {}, t("checks")), answer.checks.map(check)),
     );
     this.tick();
   }
 
   #pod(pod) {
-    const flags = [word("podPhase", pod.phase), pod.terminating && t("terminating"), pod.updated ? t("updated") : t("notUpdated"), ago(pod.created)];
+    const flags = [
+      word("podPhase", pod.phase),
+      pod.terminating && t("terminating"),
+      pod.updated ? t("updated") : t("notUpdated"),
+      ago(pod.created),
+    ];
     const open = () => {
       const { namespace, name } = this.#view;
       this.log.open(`${nodePath(namespace, name, this.#node)}/logs`);
     };
-    return h("div", { class: "pod" },
+    return h(
+      "div",
+      { class: "pod" },
       h("div", { class: "pod-head" }, h("code", {}, pod.name), h("button", { class: "small", onclick: open }, t("showLog"))),
       h("p", { class: "faint" }, flags.filter(Boolean).join(" · ")),
-      h("ul", { class: "containers" }, pod.containers.map((container) =>
-        h("li", { "data-ready": container.ready }, h("i", { "aria-hidden": "true" }, container.ready ? "✓" : "✗"),
-          h("b", {}, container.name), container.init && h("span", { class: "tag" }, "init"), h("span", {}, container.state),
-          container.restarts > 0 && h("span", { class: "restarts" }, t("restarts", { n: container.restarts }))))));
+      h(
+        "ul",
+        { class: "containers" },
+        pod.containers.map((container) =>
+          h(
+            "li",
+            { "data-ready": container.ready },
+            h("i", { "aria-hidden": "true" }, container.ready ? "✓" : "✗"),
+            h("b", {}, container.name),
+            container.init && h("span", { class: "tag" }, "init"),
+            h("span", {}, container.state),
+            container.restarts > 0 && h("span", { class: "restarts" }, t("restarts", { n: container.restarts })),
+          ),
+        ),
+      ),
+    );
   }
 }
 
@@ -140,6 +186,10 @@ function block(title, ...content) {
 }
 
 function check({ rule, holds, found }) {
-  return h("div", { class: "check", "data-holds": holds },
-    h("i", { "aria-label": holds ? t("holds") : t("holdsNot"), role: "img" }, holds ? "✓" : "✗"), h("span", {}, h("b", {}, rule), h("span", { class: "faint" }, ` ${found}`)));
+  return h(
+    "div",
+    { class: "check", "data-holds": holds },
+    h("i", { "aria-label": holds ? t("holds") : t("holdsNot"), role: "img" }, holds ? "✓" : "✗"),
+    h("span", {}, h("b", {}, rule), h("span", { class: "faint" }, ` ${found}`)),
+  );
 }

@@ -28,12 +28,27 @@ export class NodeTable {
     };
     this.previous = h("button", { class: "small", onclick: turn(-1) }, t("previousPage"));
     this.next = h("button", { class: "small", onclick: turn(1) }, t("nextPage"));
-    this.element = h("div", { class: "node-table", hidden: true },
-      h("table", { class: "nodes" },
+    this.element = h(
+      "div",
+      { class: "node-table", hidden: true },
+      h(
+        "table",
+        { class: "nodes" },
         h("caption", { class: "visually-hidden" }, t("nodes")),
-        h("thead", {}, h("tr", {}, [t("node"), t("state"), t("reasonColumn")].map((text) => h("th", { scope: "col" }, text)), this.group)),
-        this.body),
-      h("div", { class: "pages" }, this.previous, this.position, this.next));
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            [t("node"), t("state"), t("reasonColumn")].map((text) => h("th", { scope: "col" }, text)),
+            this.group,
+          ),
+        ),
+        this.body,
+      ),
+      h("div", { class: "pages" }, this.previous, this.position, this.next),
+    );
   }
 
   show(fleet) {
@@ -77,17 +92,37 @@ export class NodeTable {
     const shown = all.slice(this.#page * PAGE, (this.#page + 1) * PAGE);
     setAttribute(this.group, "hidden", fleet.groupLabel === "");
     setText(this.group, fleet.groupLabel);
-    keyed(this.body, shown, (index) => index, (index) => this.#create(index), (row, index) => this.#update(row, index));
+    keyed(
+      this.body,
+      shown,
+      (index) => index,
+      (index) => this.#create(index),
+      (row, index) => this.#update(row, index),
+    );
     setAttribute(this.previous, "disabled", this.#page === 0);
     setAttribute(this.next, "disabled", this.#page === pages - 1);
-    setText(this.position, t("pageOf", { from: number(Math.min(all.length, this.#page * PAGE + 1)), to: number(this.#page * PAGE + shown.length), n: all.length }));
+    setText(
+      this.position,
+      t("pageOf", {
+        from: number(Math.min(all.length, this.#page * PAGE + 1)),
+        to: number(this.#page * PAGE + shown.length),
+        n: all.length,
+      }),
+    );
   }
 
   #create(index) {
     const name = this.#fleet.names[index];
     const open = () => this.#view.select(name, "link");
     const parts = { state: h("span", { class: "state-tag" }), reason: h("td"), group: h("td") };
-    const row = h("tr", {}, h("th", { scope: "row" }, h("button", { class: "link", onclick: open }, name)), h("td", {}, parts.state), parts.reason, parts.group);
+    const row = h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("button", { class: "link", onclick: open }, name)),
+      h("td", {}, parts.state),
+      parts.reason,
+      parts.group,
+    );
     row.parts = parts;
     return row;
   }

@@ -64,23 +64,44 @@ export class Overview {
   }
 
   #build() {
-    this.search = h("input", { type: "search", placeholder: t("searchDaemonSets"), "aria-label": t("searchDaemonSets"), oninput: () => this.#draw() });
+    this.search = h("input", {
+      type: "search",
+      placeholder: t("searchDaemonSets"),
+      "aria-label": t("searchDaemonSets"),
+      oninput: () => this.#draw(),
+    });
     this.namespaces = h("select", { "aria-label": t("namespace"), onchange: () => this.#draw() });
     this.summary = h("p", { class: "summary" });
     this.more = h("button", { hidden: true, onclick: () => this.#showAll() });
     this.list = h("tbody");
-    this.table = h("table", { class: "rows" },
+    this.table = h(
+      "table",
+      { class: "rows" },
       h("caption", { class: "visually-hidden" }, t("allDaemonSets")),
-      h("thead", {}, h("tr", {}, ["daemonSet", "nodesByState", "available", "stage", "verdict"].map((name) => h("th", { scope: "col" }, t(name))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ["daemonSet", "nodesByState", "available", "stage", "verdict"].map((name) => h("th", { scope: "col" }, t(name))),
+        ),
+      ),
       this.list,
     );
     this.empty = h("p", { class: "empty" }, t("loading"));
-    this.element = h("div", { class: "overview" },
-      h("div", { class: "overview-head" },
+    this.element = h(
+      "div",
+      { class: "overview" },
+      h(
+        "div",
+        { class: "overview-head" },
         h("div", {}, h("h1", { tabindex: "-1" }, t("allDaemonSets")), this.summary),
         h("div", { class: "tools" }, this.search, this.namespaces),
       ),
-      this.table, this.empty, this.more,
+      this.table,
+      this.empty,
+      this.more,
     );
     // Rows do not move while somebody points at them or is among them with the keyboard.
     const settle = () => requestAnimationFrame(() => this.#draw());
@@ -134,7 +155,8 @@ export class Overview {
   }
 
   #sorted(rows) {
-    const held = this.table.matches(":hover") || (this.table.contains(document.activeElement) && document.activeElement !== document.body);
+    const held =
+      this.table.matches(":hover") || (this.table.contains(document.activeElement) && document.activeElement !== document.body);
     if (held) {
       const place = new Map(this.#order.map((key, index) => [key, index]));
       rows.sort((a, b) => (place.get(keyOf(a)) ?? Infinity) - (place.get(keyOf(b)) ?? Infinity) || byTrouble(a, b));
@@ -152,7 +174,11 @@ export class Overview {
     }
     const chosen = this.namespaces.value;
     this.namespaces.dataset.names = names.join(" ");
-    replace(this.namespaces, h("option", { value: "" }, t("allNamespaces")), names.map((name) => h("option", { value: name }, name)));
+    replace(
+      this.namespaces,
+      h("option", { value: "" }, t("allNamespaces")),
+      names.map((name) => h("option", { value: name }, name)),
+    );
     this.namespaces.value = names.includes(chosen) ? chosen : "";
   }
 }
@@ -166,9 +192,22 @@ function byTrouble(a, b) {
 }
 
 function createRow(row) {
-  const [states, told, count, stage, outcome, message] = [bar(), chips(TOLD), h("b"), h("span"), h("span", { class: "outcome" }), h("span", { class: "message" })];
-  const element = h("tr", {},
-    h("th", { scope: "row" }, h("a", { href: href.daemonSet(row.namespace, row.name) }, h("span", { class: "faint" }, `${row.namespace} / `), row.name)),
+  const [states, told, count, stage, outcome, message] = [
+    bar(),
+    chips(TOLD),
+    h("b"),
+    h("span"),
+    h("span", { class: "outcome" }),
+    h("span", { class: "message" }),
+  ];
+  const element = h(
+    "tr",
+    {},
+    h(
+      "th",
+      { scope: "row" },
+      h("a", { href: href.daemonSet(row.namespace, row.name) }, h("span", { class: "faint" }, `${row.namespace} / `), row.name),
+    ),
     h("td", { class: "states" }, states, told),
     h("td", { class: "count" }, count),
     h("td", { class: "stage" }, stage),

@@ -24,7 +24,13 @@ export class Problems {
   counts() {
     const { fleet } = this.#view;
     const groups = PROBLEMS.flatMap((state) => this.#groups(state));
-    keyed(this.groups, groups, (group) => group.key, (group) => this.#create(group), (element, group) => this.#write(element, group));
+    keyed(
+      this.groups,
+      groups,
+      (group) => group.key,
+      (group) => this.#create(group),
+      (element, group) => this.#write(element, group),
+    );
     const count = PROBLEMS.reduce((sum, state) => sum + fleet.counts[state], 0);
     setAttribute(this.none, "hidden", count > 0);
     this.#onCount(count);
@@ -34,9 +40,13 @@ export class Problems {
     const { next = [] } = this.#view.rollout;
     const create = ({ command }) => h("div", { class: "suggestion" }, h("p"), copyable(command));
     const items = next.length > 0 ? [{ title: true, command: "" }, ...next] : [];
-    keyed(this.next, items, (item) => (item.title ? "title" : item.command),
+    keyed(
+      this.next,
+      items,
+      (item) => (item.title ? "title" : item.command),
       (item) => (item.title ? h("h3", {}, t("whatToDo")) : create(item)),
-      (element, item) => item.title || setText(element.firstChild, item.effect));
+      (element, item) => item.title || setText(element.firstChild, item.effect),
+    );
     if (this.#view.fleet !== null) {
       this.counts();
     }
@@ -59,8 +69,19 @@ export class Problems {
   }
 
   #create({ state }) {
-    const parts = { reason: h("b"), count: h("span", { class: "faint" }), message: h("p"), nodes: h("div", { class: "node-links" }) };
-    const element = h("li", { class: `state-${state}` }, h("div", { class: "reason" }, glyph(state), parts.reason, parts.count), parts.message, parts.nodes);
+    const parts = {
+      reason: h("b"),
+      count: h("span", { class: "faint" }),
+      message: h("p"),
+      nodes: h("div", { class: "node-links" }),
+    };
+    const element = h(
+      "li",
+      { class: `state-${state}` },
+      h("div", { class: "reason" }, glyph(state), parts.reason, parts.count),
+      parts.message,
+      parts.nodes,
+    );
     element.parts = parts;
     return element;
   }
@@ -75,7 +96,13 @@ export class Problems {
     const more = group.nodes.length - named.length;
     const items = more > 0 ? [...named, ""] : named;
     const create = (name) => (name === "" ? h("span", { class: "faint" }) : this.#link(name));
-    keyed(nodes, items, (name) => name, create, (child, name) => name === "" && setText(child, t("andMore", { n: number(more) })));
+    keyed(
+      nodes,
+      items,
+      (name) => name,
+      create,
+      (child, name) => name === "" && setText(child, t("andMore", { n: number(more) })),
+    );
   }
 
   #link(name) {

@@ -20,7 +20,13 @@ export class Stages {
     const { rollout } = this.#view;
     const stages = rollout?.stages ?? [];
     setAttribute(this.element, "hidden", stages.length === 0);
-    keyed(this.list, stages, ({ stage }) => stage, create, (element, stage) => this.#write(element, stage));
+    keyed(
+      this.list,
+      stages,
+      ({ stage }) => stage,
+      create,
+      (element, stage) => this.#write(element, stage),
+    );
     this.#writeEnd();
   }
 
@@ -119,11 +125,24 @@ export class Stages {
 
 function create() {
   const parts = {
-    name: h("b"), policy: h("code"), numbers: h("span", { class: "faint" }), fill: h("i"), clock: h("span", { class: "clock" }),
+    name: h("b"),
+    policy: h("code"),
+    numbers: h("span", { class: "faint" }),
+    fill: h("i"),
+    clock: h("span", { class: "clock" }),
   };
-  parts.track = h("div", { class: "track", role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": t("progress") }, parts.fill);
-  const element = h("li", { class: "stage-step" },
-    h("div", { class: "stage-name" }, parts.name, parts.policy), parts.track, h("div", { class: "stage-foot" }, parts.clock, parts.numbers));
+  parts.track = h(
+    "div",
+    { class: "track", role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": t("progress") },
+    parts.fill,
+  );
+  const element = h(
+    "li",
+    { class: "stage-step" },
+    h("div", { class: "stage-name" }, parts.name, parts.policy),
+    parts.track,
+    h("div", { class: "stage-foot" }, parts.clock, parts.numbers),
+  );
   element.parts = parts;
   return element;
 }

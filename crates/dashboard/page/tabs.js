@@ -10,10 +10,22 @@ export class Tabs {
     this.#panels = panels;
     this.#onChange = onChange;
     this.tabs = panels.map(({ key, label: text }) =>
-      h("button", { role: "tab", id: `tab-${key}`, "aria-controls": `panel-${key}`, onclick: () => this.choose(key), onkeydown: (event) => this.#key(event) },
-        h("span", {}, text), h("b", { class: "badge", hidden: true })));
+      h(
+        "button",
+        {
+          role: "tab",
+          id: `tab-${key}`,
+          "aria-controls": `panel-${key}`,
+          onclick: () => this.choose(key),
+          onkeydown: (event) => this.#key(event),
+        },
+        h("span", {}, text),
+        h("b", { class: "badge", hidden: true }),
+      ),
+    );
     this.bodies = panels.map(({ key, element }) =>
-      h("div", { role: "tabpanel", id: `panel-${key}`, "aria-labelledby": `tab-${key}`, tabindex: "0" }, element));
+      h("div", { role: "tabpanel", id: `panel-${key}`, "aria-labelledby": `tab-${key}`, tabindex: "0" }, element),
+    );
     this.element = h("div", { class: "tabs" }, h("div", { role: "tablist", "aria-label": label }, this.tabs), this.bodies);
     this.#show(panels.some(({ key }) => key === first) ? first : panels[0].key);
   }

@@ -9,14 +9,23 @@ export class Toolbar {
 
   constructor(view) {
     this.#view = view;
-    this.legend = h("div", { class: "legend", role: "group", "aria-label": t("legend") }, STATES.map((state) => this.#entry(state)));
+    this.legend = h(
+      "div",
+      { class: "legend", role: "group", "aria-label": t("legend") },
+      STATES.map((state) => this.#entry(state)),
+    );
     this.groups = h("select", { onchange: () => view.setGroup(this.groups.value) });
     this.search = h("input", {
-      type: "search", placeholder: t("findNode"), "aria-label": t("findNode"),
-      oninput: () => this.#filter(), onkeydown: (event) => this.#found(event),
+      type: "search",
+      placeholder: t("findNode"),
+      "aria-label": t("findNode"),
+      oninput: () => this.#filter(),
+      onkeydown: (event) => this.#found(event),
     });
     this.asTable = h("button", { class: "toggle", "aria-pressed": "false", onclick: () => this.#toggle() }, t("asTable"));
-    this.element = h("div", { class: "toolbar" },
+    this.element = h(
+      "div",
+      { class: "toolbar" },
       this.legend,
       h("div", { class: "tools" }, h("label", {}, h("span", {}, t("groupBy")), this.groups), this.search, this.asTable),
     );
@@ -45,8 +54,13 @@ export class Toolbar {
       }
       this.#filter();
     };
-    return h("button", { class: "entry", "aria-pressed": "false", title: t(`state.${name}.why`), onclick: press },
-      glyph(name), h("b"), h("span", {}, t(`state.${name}`)));
+    return h(
+      "button",
+      { class: "entry", "aria-pressed": "false", title: t(`state.${name}.why`), onclick: press },
+      glyph(name),
+      h("b"),
+      h("span", {}, t(`state.${name}`)),
+    );
   }
 
   #filter() {

@@ -4,9 +4,10 @@ import { h, keyed, setAttribute, setText } from "./dom.js";
 import { number, t } from "./i18n.js";
 import { Layout } from "./layout.js";
 import { Painter } from "./painter.js";
-import { stateNamed } from "./states.js";
+import { PROBLEMS, stateNamed } from "./states.js";
 
 const MOVES = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown"]);
+const PROBLEM_STATES = new Set(PROBLEMS.map(stateNamed));
 // Numbers in the headers of groups are written at most so often.
 const HEADERS_MS = 500;
 // Beyond so many groups, headers have no numbers.
@@ -38,7 +39,11 @@ export class Waffle {
     this.element = h(
       "div",
       { class: "waffle", role: "listbox", tabindex: "0", "aria-describedby": "waffle-keys" },
-      this.canvas, this.headers, this.pointer, this.cursor, this.options,
+      this.canvas,
+      this.headers,
+      this.pointer,
+      this.cursor,
+      this.options,
     );
     this.#painter = new Painter(this.canvas);
     this.#listen();
@@ -167,21 +172,27 @@ export class Waffle {
     const detailed = blocks.length <= HEADERS_MAX;
     const create = () => h("div", { class: "waffle-header" }, h("b"), h("span"), h("em"));
     const failed = stateNamed("failed");
-    keyed(this.headers, blocks, (block) => block.group, create, (element, block) => {
-      const [name, count, failures] = element.children;
-      const counts = this.#fleet.groupCounts[block.group];
-      setText(name, this.#fleet.groups[block.group] || t("noLabel"));
-      setText(count, number(block.members.length));
-      setText(failures, detailed && counts[failed] > 0 ? t("failedCount", { n: counts[failed] }) : "");
-      const transform = `translate(${block.x / scale}px, ${(block.y - 24 * scale) / scale}px)`;
-      if (element.style.transform !== transform) {
-        element.style.transform = transform;
-      }
-      const width = `${block.width / scale}px`;
-      if (element.style.width !== width) {
-        element.style.width = width;
-      }
-    });
+    keyed(
+      this.headers,
+      blocks,
+      (block) => block.group,
+      create,
+      (element, block) => {
+        const [name, count, failures] = element.children;
+        const counts = this.#fleet.groupCounts[block.group];
+        setText(name, this.#fleet.groups[block.group] || t("noLabel"));
+        setText(count, number(block.members.length));
+        setText(failures, detailed && counts[failed] > 0 ? t("failedCount", { n: counts[failed] }) : "");
+        const transform = `translate(${block.x / scale}px, ${(block.y - 24 * scale) / scale}px)`;
+        if (element.style.transform !== transform) {
+          element.style.transform = transform;
+        }
+        const width = `${block.width / scale}px`;
+        if (element.style.width !== width) {
+          element.style.width = width;
+        }
+      },
+    );
   }
 
   #placeCursor(how) {
@@ -279,21 +290,8 @@ export class Waffle {
       onSelect(from < 0 ? this.#layout.first() : this.#layout.step(from, event.key), "keyboard");
     } else if (event.key === "n" || event.key === "p") {
       event.preventDefault();
-      onSelect(this.#nextProblem(from, event.key === "n" ? 1 : -1), "keyboard");
+      const isProblem = (index) => PROBLEM_STATES.has(this.#fleet.state[index]);
+      onSelect(this.#layout.next(from, event.key === "n" ? 1 : -1, isProblem), "keyboard");
     }
-  }
-
-  // The next node that has failed or is down, in the order of the picture.
-  #nextProblem(from, direction) {
-    const order = this.#layout.blocks.flatMap((block) => block.members);
-    const wanted = new Set([stateNamed("failed"), stateNamed("down")]);
-    const start = order.indexOf(from);
-    for (let step = 1; step <= order.length; step += 1) {
-      const place = (start + direction * step + 2 * order.length) % order.length;
-      if (wanted.has(this.#fleet.state[order[place]])) {
-        return order[place];
-      }
-    }
-    return from;
   }
 }

@@ -186,7 +186,6 @@ export default {
   logEmpty: "日志为空。",
   logEnd: "日志结束。",
   logLost: "日志意外中断。重新打开即可继续。",
-  linesDropped: ["……省略了 {n} 行：容器写得比页面读得快……", "……省略了 {n} 行：容器写得比页面读得快……"],
 
   actions: "更改发布",
   "verb.promote": "批准",
