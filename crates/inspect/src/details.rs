@@ -16,12 +16,13 @@ use kennel_core::why::{
 };
 use kennel_types::Identity;
 use kube::api::{DynamicObject, LogParams, Request};
-use kube::{Client, Error};
+use kube::{Client, Error as ApiError};
 use serde::de::Deserialize as _;
 use serde_json::Value;
 
-use super::lists::{get, list};
-use super::snapshot::{ALL_DAEMON_SETS, NODES, decode, permitted, pod};
+use crate::Error;
+use crate::lists::{get, list};
+use crate::snapshot::{ALL_DAEMON_SETS, NODES, decode, permitted, pod};
 
 /// Full nodes whose pods are read.
 const FULL_NODES_MAX: usize = 20;
@@ -41,7 +42,7 @@ pub(super) async fn read_required(
     client: &Client,
     snapshot: &mut Snapshot,
     unread: &mut Vec<String>,
-) -> anyhow::Result<()> {
+) -> Result<(), Error> {
     if !snapshot
         .nodes
         .iter()
@@ -74,7 +75,7 @@ pub(super) async fn read_details(
     client: &Client,
     snapshot: &mut Snapshot,
     unread: &mut Vec<String>,
-) -> anyhow::Result<()> {
+) -> Result<(), Error> {
     let answer = explain(snapshot);
     let with_problem = answer.nodes.iter().filter(|node| {
         let problem = node.verdict == Verdict::Missing || node.cause == Cause::NewPodNotAvailable;
@@ -101,7 +102,11 @@ pub(super) async fn read_details(
     Ok(())
 }
 
-async fn events_of(client: &Client, namespace: &str, pods: &[&str]) -> Result<Vec<Value>, Error> {
+async fn events_of(
+    client: &Client,
+    namespace: &str,
+    pods: &[&str],
+) -> Result<Vec<Value>, ApiError> {
     let path = format!("/api/v1/namespaces/{namespace}/events");
     if pods.len() > EVENT_LISTS_MAX {
         return list(client, &path, None, Some("involvedObject.kind=Pod")).await;
@@ -120,7 +125,7 @@ async fn pods_on_full_node(
     snapshot: &Snapshot,
     node: &str,
     pod: Option<&str>,
-) -> Result<Option<NodeOccupancy>, Error> {
+) -> Result<Option<NodeOccupancy>, ApiError> {
     let path = format!("/api/v1/namespaces/{}/pods", snapshot.daemon_set.namespace);
     let Some(pod) = pod else {
         return Ok(None);
@@ -153,7 +158,7 @@ async fn pods_on_full_node(
 }
 
 /// Reads the last log lines of containers that exit again and again.
-pub(crate) async fn read_logs(client: &Client, snapshot: &mut Snapshot) {
+pub async fn read_logs(client: &Client, snapshot: &mut Snapshot) {
     let answer = explain(snapshot);
     let mut seen = BTreeSet::new();
     let crashes = answer.nodes.iter().filter_map(|node| {
@@ -172,7 +177,7 @@ pub(crate) async fn read_logs(client: &Client, snapshot: &mut Snapshot) {
     snapshot.logs = join_all(logs).await;
 }
 
-fn log_error(error: &Error) -> LogError {
+fn log_error(error: &ApiError) -> LogError {
     match api::code(error) {
         Some(403) => LogError::Forbidden,
         _ => LogError::Api(without_url(&api::explain(error)).to_owned()),
@@ -200,7 +205,7 @@ async fn read_log(
     };
     let path = format!("/api/v1/namespaces/{namespace}/pods");
     let request = Request::new(path).logs(&source.pod, &params);
-    let request = request.map_err(|error| log_error(&Error::BuildRequest(error)))?;
+    let request = request.map_err(|error| log_error(&ApiError::BuildRequest(error)))?;
     let stream = client.request_stream(request).await;
     let stream = stream.map_err(|error| log_error(&error))?;
     let mut bytes = Vec::new();

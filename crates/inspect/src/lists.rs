@@ -9,7 +9,7 @@ use serde_json::Value;
 const PAGE_SIZE: u32 = 500;
 
 /// Lists all objects that match the selectors.
-pub(crate) async fn list(
+pub async fn list(
     client: &Client,
     path: &str,
     labels: Option<&str>,
@@ -32,7 +32,8 @@ pub(crate) async fn list(
     }
 }
 
-pub(crate) async fn get(client: &Client, path: &str, name: &str) -> Result<Value, Error> {
+/// Reads one object of a collection.
+pub async fn get(client: &Client, path: &str, name: &str) -> Result<Value, Error> {
     let request = Request::new(path)
         .get(name, &kube::api::GetParams::default())
         .map_err(Error::BuildRequest)?;

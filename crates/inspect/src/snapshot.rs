@@ -1,33 +1,33 @@
 //! Reads the objects of a cluster that concern one DaemonSet.
 //!
-//! The lists that are always needed are read here, what only some answers need in [`details`].
+//! The lists that are always needed are read here, what only some answers need in [`details`](crate::details).
 
 use std::collections::BTreeMap;
 
-use anyhow::Context as _;
 use kennel_client::api;
 use kennel_control::{informers, view};
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::rollout;
+use kennel_core::rollout::outline::{Input, Outline};
 use kennel_core::why::{NodeSnapshot, PodSnapshot, Snapshot, closest};
 use kennel_types::Timestamp;
 use kube::api::DynamicObject;
-use kube::{Client, Error};
+use kube::{Client, Error as ApiError};
 use serde::de::{Deserialize as _, DeserializeOwned};
 use serde_json::Value;
 
-use super::details;
-use super::lists::{get, list};
+use crate::lists::{get, list};
+use crate::{Error, details};
 
-pub(super) const NODES: &str = "/api/v1/nodes";
+pub(crate) const NODES: &str = "/api/v1/nodes";
 
 /// Reads everything about a DaemonSet, for one node or for all.
-pub(crate) async fn read(
+pub async fn read(
     client: &Client,
     daemon_set: DaemonSetView,
     nodes: Nodes,
     only: Option<&str>,
-) -> anyhow::Result<Snapshot> {
+) -> Result<Snapshot, Error> {
     let mut unread = nodes.unread.clone();
     let mut snapshot = read_lists(client, daemon_set, nodes, &mut unread).await?;
     if let Some(name) = only.filter(|name| !snapshot.has_node(name)) {
@@ -42,7 +42,7 @@ pub(crate) async fn read(
 
 /// All nodes, which are the same for every DaemonSet.
 #[derive(Clone, Debug)]
-pub(crate) struct Nodes {
+pub struct Nodes {
     /// `None` without the right to list them.
     list: Option<Vec<NodeSnapshot>>,
     /// Messages about what could not be read.
@@ -50,7 +50,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    pub(crate) async fn read(client: &Client) -> anyhow::Result<Self> {
+    pub async fn read(client: &Client) -> Result<Self, Error> {
         let mut unread = Vec::new();
         let without = "only nodes with pods are shown";
         let list = list(client, NODES, None, None).await;
@@ -63,7 +63,7 @@ impl Nodes {
 /// There is no such node, and no pod of the DaemonSet names it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct NoSuchNode {
+pub struct NoSuchNode {
     message: String,
 }
 
@@ -87,53 +87,70 @@ impl NoSuchNode {
 /// There is no such DaemonSet.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no DaemonSet {name} in namespace {namespace}{hint}")]
-pub(crate) struct NotFound {
+pub struct NotFound {
     name: String,
     namespace: String,
     hint: String,
 }
 
-pub(crate) const ALL_DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
+pub const ALL_DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
 
 /// The path of a namespace's DaemonSets.
-pub(crate) fn daemon_sets(namespace: &str) -> String {
+pub fn daemon_sets(namespace: &str) -> String {
     format!("/apis/apps/v1/namespaces/{namespace}/daemonsets")
 }
 
 /// Reads the DaemonSet. If there is none, the error names other namespaces that have one, or a similar name.
-pub(crate) async fn daemon_set(
+pub async fn daemon_set(
     client: &Client,
     namespace: &str,
     name: &str,
-) -> anyhow::Result<DaemonSetView> {
+) -> Result<DaemonSetView, Error> {
     match get(client, &daemon_sets(namespace), name).await {
         Ok(object) => daemon_set_view(object),
         Err(error) if api::code(&error) == Some(404) => {
             let hint = hint(client, namespace, name).await;
             let (name, namespace) = (name.to_owned(), namespace.to_owned());
-            Err(anyhow::Error::new(NotFound {
+            Err(NotFound {
                 name,
                 namespace,
                 hint,
-            }))
+            }
+            .into())
         }
-        Err(error) => Err(error).context(format!("cannot read DaemonSet {namespace}/{name}")),
+        Err(error) => {
+            let what = format!("cannot read DaemonSet {namespace}/{name}");
+            Err(Error::api(what)(error))
+        }
     }
 }
 
-pub(crate) fn daemon_set_view(object: Value) -> anyhow::Result<DaemonSetView> {
-    let object: DynamicObject =
-        serde_json::from_value(object).context("cannot decode the DaemonSet")?;
-    view::daemon_set(&object).context("cannot parse its selector")
+pub fn daemon_set_view(object: Value) -> Result<DaemonSetView, Error> {
+    let object: DynamicObject = serde_json::from_value(object).map_err(Error::Decode)?;
+    view::daemon_set(&object).map_err(Error::Selector)
+}
+
+/// The rollout as a snapshot shows it.
+pub fn outline(snapshot: &Snapshot) -> Outline<'_> {
+    let nodes: Vec<_> = snapshot.nodes.iter().map(|node| &node.view).collect();
+    let pods: Vec<_> = snapshot.pods.iter().map(|pod| &pod.view).collect();
+    Outline::of(&Input {
+        daemon_set: &snapshot.daemon_set,
+        namespace: &snapshot.namespace,
+        nodes: &nodes,
+        pods: &pods,
+        revisions: &snapshot.revisions,
+        now: snapshot.now,
+    })
 }
 
 /// The path of a namespace's revisions.
-pub(crate) fn revisions(namespace: &str) -> String {
+pub fn revisions(namespace: &str) -> String {
     format!("/apis/apps/v1/namespaces/{namespace}/controllerrevisions")
 }
 
 /// The time, as snapshots have it.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     kennel_client::clock::now()
 }
 
@@ -158,11 +175,11 @@ async fn hint(client: &Client, namespace: &str, name: &str) -> String {
 }
 
 /// Reads the lists that are always needed, with all nodes.
-pub(crate) async fn read_basics(
+pub async fn read_basics(
     client: &Client,
     daemon_set: DaemonSetView,
     unread: &mut Vec<String>,
-) -> anyhow::Result<Snapshot> {
+) -> Result<Snapshot, Error> {
     let nodes = Nodes::read(client).await?;
     unread.extend_from_slice(&nodes.unread);
     read_lists(client, daemon_set, nodes, unread).await
@@ -173,7 +190,7 @@ async fn read_lists(
     daemon_set: DaemonSetView,
     nodes: Nodes,
     unread: &mut Vec<String>,
-) -> anyhow::Result<Snapshot> {
+) -> Result<Snapshot, Error> {
     let namespace = &daemon_set.namespace;
     let selector = daemon_set.selector.to_string();
     let core = format!("/api/v1/namespaces/{namespace}");
@@ -188,7 +205,9 @@ async fn read_lists(
     );
     // Last: a rollout that its revision says to be complete must not be shown with pods from before.
     let pods = list(client, &pods, Some(&selector), None).await;
-    let pods = pods.with_context(|| format!("cannot list the pods of namespace {namespace}"))?;
+    let pods = pods.map_err(Error::api(format!(
+        "cannot list the pods of namespace {namespace}"
+    )))?;
     let without = "old pods are recognised by their template generation only";
     let revisions = permitted(revisions, "controllerrevisions", without, unread)?;
     let without = "failed pod creations cannot be explained";
@@ -217,10 +236,10 @@ async fn read_lists(
 
 /// The annotations of the Namespace. A missing right is noted if the DaemonSet has staged rollouts.
 fn annotations(
-    namespace: Result<Value, Error>,
+    namespace: Result<Value, ApiError>,
     is_staged: bool,
     unread: &mut Vec<String>,
-) -> anyhow::Result<BTreeMap<String, String>> {
+) -> Result<BTreeMap<String, String>, Error> {
     let namespace = match namespace {
         Ok(namespace) => namespace,
         Err(error) if api::code(&error) == Some(403) => {
@@ -230,19 +249,19 @@ fn annotations(
         }
         // The namespace is being removed, and the DaemonSet with it.
         Err(error) if api::code(&error) == Some(404) => Value::Null,
-        Err(error) => return Err(error).context("cannot read the namespace"),
+        Err(error) => return Err(Error::api("cannot read the namespace")(error)),
     };
     let annotations = BTreeMap::deserialize(&namespace["metadata"]["annotations"]);
     Ok(annotations.unwrap_or_default())
 }
 
 /// Turns a 403 into `None` and a note in `unread`.
-pub(super) fn permitted<T>(
-    result: Result<T, Error>,
+pub(crate) fn permitted<T>(
+    result: Result<T, ApiError>,
     what: &str,
     without: &str,
     unread: &mut Vec<String>,
-) -> anyhow::Result<Option<T>> {
+) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if api::code(&error) == Some(403) => {
@@ -252,11 +271,11 @@ pub(super) fn permitted<T>(
             }
             Ok(None)
         }
-        Err(error) => Err(error).with_context(|| format!("cannot list {what}")),
+        Err(error) => Err(Error::api(format!("cannot list {what}"))(error)),
     }
 }
 
-pub(super) fn decode<T: DeserializeOwned>(objects: Vec<Value>) -> Vec<T> {
+pub(crate) fn decode<T: DeserializeOwned>(objects: Vec<Value>) -> Vec<T> {
     let objects = objects.into_iter();
     objects
         .filter_map(|object| serde_json::from_value(object).ok())
@@ -270,7 +289,7 @@ fn node(object: &Value) -> Option<NodeSnapshot> {
     })
 }
 
-pub(crate) fn pod(object: &Value) -> Option<PodSnapshot> {
+pub fn pod(object: &Value) -> Option<PodSnapshot> {
     Some(PodSnapshot {
         view: view::pod(&informers::Pod::deserialize(object).ok()?)?,
         object: kennel_types::Pod::deserialize(object).ok()?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kennel_core::why::{Answer, Cause, NodeAnswer, Note, Snapshot, Verdict, human_duration};
 
 use super::log;
-use crate::inspect::colour::Colours;
+use crate::colour::Colours;
 
 /// Nodes named per group without --all.
 const NAMED_MAX: usize = 8;
@@ -18,13 +18,13 @@ const WIDTH: usize = 96;
 const PROBLEMS: [Verdict; 3] = [Verdict::Missing, Verdict::Unknown, Verdict::Lingers];
 const OTHERS: [Verdict; 2] = [Verdict::Excluded, Verdict::Runs];
 
-pub(super) fn text(snapshot: &Snapshot, answer: &Answer, all: bool, colours: Colours) -> String {
+pub fn text(snapshot: &Snapshot, answer: &Answer, all: bool, colours: Colours) -> String {
     let verdicts = [&PROBLEMS[..], &OTHERS].concat();
     sections(snapshot, answer, &verdicts, all, colours)
 }
 
 /// Only nodes with problems. If there are none, the problem is with those that are not eligible.
-pub(super) fn problems(snapshot: &Snapshot, answer: &Answer, colours: Colours) -> String {
+pub fn problems(snapshot: &Snapshot, answer: &Answer, colours: Colours) -> String {
     let has_problem = answer.nodes.iter().any(|node| !node.ok());
     let verdicts = if has_problem { &PROBLEMS[..] } else { &OTHERS };
     sections(snapshot, answer, verdicts, false, colours)
@@ -45,7 +45,7 @@ fn sections(
 }
 
 /// Without nodes: the heading and the notes.
-pub(super) fn brief(answer: &Answer, colours: Colours) -> String {
+pub fn brief(answer: &Answer, colours: Colours) -> String {
     let mut lines = vec![heading(answer, colours)];
     lines.extend(answer.notes.iter().map(|note| note_line(note, colours)));
     lines.join("\n") + "\n"

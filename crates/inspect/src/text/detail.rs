@@ -6,18 +6,13 @@ use kennel_types::event::Event;
 
 use super::log;
 use super::summary::{is_warning, title};
-use crate::inspect::colour::Colours;
+use crate::colour::Colours;
 
 /// Events shown, the newest first.
 const EVENTS_MAX: usize = 10;
 
 /// The verdict, and what it is based on.
-pub(super) fn text(
-    snapshot: &Snapshot,
-    answer: &Answer,
-    pod: Option<&str>,
-    colours: Colours,
-) -> String {
+pub fn text(snapshot: &Snapshot, answer: &Answer, pod: Option<&str>, colours: Colours) -> String {
     let Some(node) = answer.nodes.first() else {
         return String::new();
     };
@@ -34,7 +29,7 @@ pub(super) fn text(
 }
 
 /// The verdict alone.
-pub(super) fn problem(
+pub fn problem(
     snapshot: &Snapshot,
     answer: &Answer,
     pod: Option<&str>,
@@ -73,7 +68,7 @@ fn heading(answer: &Answer, node: &NodeAnswer, colours: Colours) -> String {
 }
 
 /// One line.
-pub(super) fn brief(answer: &Answer, colours: Colours) -> String {
+pub fn brief(answer: &Answer, colours: Colours) -> String {
     let node = answer.nodes.first();
     let line = node.map(|node| {
         let because = match node.cause {

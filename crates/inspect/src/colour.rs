@@ -4,12 +4,16 @@ use std::io::IsTerminal as _;
 
 /// Whether colours are enabled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Colours(bool);
+pub struct Colours(bool);
 
 impl Colours {
     /// Enabled if stdout is a terminal.
-    pub(crate) fn of_stdout() -> Self {
+    pub fn of_stdout() -> Self {
         Self(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+    }
+
+    pub fn none() -> Self {
+        Self(false)
     }
 
     fn with(self, code: &str, text: &str) -> String {
@@ -20,23 +24,23 @@ impl Colours {
         }
     }
 
-    pub(crate) fn red(self, text: &str) -> String {
+    pub fn red(self, text: &str) -> String {
         self.with("1;31", text)
     }
 
-    pub(crate) fn yellow(self, text: &str) -> String {
+    pub fn yellow(self, text: &str) -> String {
         self.with("1;33", text)
     }
 
-    pub(crate) fn green(self, text: &str) -> String {
+    pub fn green(self, text: &str) -> String {
         self.with("1;32", text)
     }
 
-    pub(crate) fn bold(self, text: &str) -> String {
+    pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
-    pub(crate) fn dim(self, text: &str) -> String {
+    pub fn dim(self, text: &str) -> String {
         self.with("2", text)
     }
 }
