@@ -1,4 +1,4 @@
-//! A real browser for tests and benchmarks: Debian's Chromium, driven over WebDriver by its chromedriver. It knows nothing of
+//! A real browser for tests and benchmarks: Debian's Chromium, driven over `WebDriver` by its chromedriver. It knows nothing of
 //! Kennel, contains no expectations, and uses no network but the loopback interface. Never shipped.
 //!
 //! What cannot be done panics with what the browser says, so that a test reads as a story.
@@ -46,13 +46,13 @@ impl Browser {
         browser
     }
 
-    /// Sends a command of the DevTools protocol.
+    /// Sends a command of the `DevTools` protocol.
     pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
         let body = json!({"cmd": command, "params": parameters});
         self.call("POST", "/goog/cdp/execute", &body)
     }
 
-    /// Sends a WebDriver command of this session.
+    /// Sends a `WebDriver` command of this session.
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {
         let path = format!("/session/{}{path}", self.session);
         self.driver.call(method, &path, Some(body))

@@ -15,10 +15,10 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// So much of a page's text is shown when a test fails.
 const SHOWN_CHARS: usize = 3_000;
 
-/// The member of an element reference in JSON, by the WebDriver standard.
+/// The member of an element reference in JSON, by the `WebDriver` standard.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Keys that are not characters, by the WebDriver standard.
+/// Keys that are not characters, by the `WebDriver` standard.
 pub mod key {
     pub const TAB: &str = "\u{e004}";
     pub const ENTER: &str = "\u{e007}";

@@ -3,7 +3,7 @@ import { Actions } from "./actions.js";
 import { daemonSetPath } from "./api.js";
 import { countsText } from "./bar.js";
 import { announce, debounce, h, setAttribute, setText } from "./dom.js";
-import { Fleet } from "./fleet.js";
+import { BY_STAGE, Fleet, UNGROUPED } from "./fleet.js";
 import { t, word } from "./i18n.js";
 import { NodePanel } from "./node_panel.js";
 import { Rate } from "./rate.js";
@@ -34,7 +34,7 @@ export class DaemonSetView {
 
   constructor(app, route) {
     this.#app = app;
-    Object.assign(this, { namespace: route.namespace, name: route.name, group: route.group, tab: route.tab });
+    Object.assign(this, { namespace: route.namespace, name: route.name, group: route.group || BY_STAGE, tab: route.tab });
     this.path = daemonSetPath(route.namespace, route.name);
     this.#build();
     this.#forget = onTheme(() => this.picture.repaint(true));
@@ -57,8 +57,9 @@ export class DaemonSetView {
     if (route.view !== "daemonset" || route.namespace !== this.namespace || route.name !== this.name) {
       return false;
     }
-    if (route.group !== this.group) {
-      this.setGroup(route.group);
+    const group = route.group || BY_STAGE;
+    if (group !== this.group) {
+      this.setGroup(group);
     }
     if (route.node !== this.selected) {
       this.select(route.node, "link");
@@ -164,7 +165,7 @@ export class DaemonSetView {
 
   #open() {
     this.#stream?.close();
-    const query = this.group ? `?group=${encodeURIComponent(this.group)}` : "";
+    const query = this.group === UNGROUPED ? "" : `?group=${encodeURIComponent(this.group)}`;
     this.#stream = new Stream(
       `${this.path}/stream${query}`,
       {
@@ -266,7 +267,7 @@ export class DaemonSetView {
   }
 
   #writeAddress() {
-    const { node, group, tab } = { node: this.selected, group: this.group, tab: this.tab };
+    const { node, group, tab } = { node: this.selected, group: this.group === BY_STAGE ? "" : this.group, tab: this.tab };
     history.replaceState(null, "", href.daemonSet(this.namespace, this.name, { node, group, tab }));
   }
 }

@@ -1,5 +1,11 @@
 // What the page knows of the nodes of one DaemonSet: the stream's picture, kept up to date by its deltas.
+import { t } from "./i18n.js";
 import { GONE, STATES, stateIndex } from "./states.js";
+
+// The "label" that groups nodes by the stage of the rollout that takes them.
+export const BY_STAGE = "@stage";
+// No grouping, in the page's address.
+export const UNGROUPED = "none";
 
 // Room for nodes that join after the picture.
 const SPARE = 256;
@@ -52,6 +58,8 @@ export class Fleet {
     for (const [index, letter] of delta.cells ?? []) {
       const state = stateIndex(letter);
       if (this.state[index] !== state) {
+        // One that comes back may have lost its place.
+        arrangement ||= this.state[index] === GONE;
         this.#set(index, state);
         changed.push(index);
       }
@@ -65,6 +73,25 @@ export class Fleet {
     }
     this.counts = delta.counts ?? this.counts;
     return { changed, arrangement };
+  }
+
+  // Without a rollout in stages, grouping by stage leaves one group without a name.
+  get isGrouped() {
+    const unstaged = this.groupLabel === BY_STAGE && this.groups.every((name) => name === "");
+    return this.groupLabel !== "" && !unstaged;
+  }
+
+  // The group of a node as people call it; empty where nodes are not grouped.
+  groupName(index) {
+    return this.isGrouped && index >= 0 ? this.groupTitle(this.group[index]) : "";
+  }
+
+  groupTitle(group) {
+    const value = this.groups[group];
+    if (this.groupLabel !== BY_STAGE) {
+      return value || t("noLabel");
+    }
+    return value ? t("stageNumber", { n: Number(value) }) : t("noStage");
   }
 
   stateName(index) {

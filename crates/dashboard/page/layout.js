@@ -10,9 +10,12 @@ const MANY = 10_000;
 // CSS pixels.
 const HEADER = 24;
 const GUTTER = 20;
-// Up to so many groups are columns of equal width, if each gets this many CSS pixels.
+// Up to so many groups are columns of equal width, if each gets this many CSS pixels, and if none is so much larger than the mean.
 const COLUMNS_MAX = 6;
 const COLUMN_MIN = 170;
+const UNEVEN = 1.6;
+// Up to so many groups are bands over the whole width; more share rows.
+const BANDS_MAX = 12;
 // Room for the header of a small group, in CSS pixels.
 const BLOCK_MIN = 96;
 
@@ -146,15 +149,15 @@ export class Layout {
     const header = this.headers ? Math.round(HEADER * scale) : 0;
     const most = Math.max(1, Math.floor((width + this.pitch - this.cell) / this.pitch));
     const equal = Math.floor((width - (order.length - 1) * gutter) / order.length);
-    const asColumns = order.length <= COLUMNS_MAX && equal >= COLUMN_MIN * scale;
     const room = Math.ceil((BLOCK_MIN * scale) / this.pitch);
+    const kind = this.#kind(members, order, equal);
     let [x, y, shelf] = [0, 0, 0];
     this.blocks = order.map((group) => {
       const count = members[group].length;
-      const square = Math.max(room, Math.ceil(Math.sqrt(count * 2)));
-      const columns = asColumns ? Math.max(1, Math.floor(equal / this.pitch)) : Math.min(most, square);
+      const square = Math.min(most, Math.max(room, Math.ceil(Math.sqrt(count * 2))));
+      const columns = { columns: Math.max(1, Math.floor(equal / this.pitch)), bands: most, shelves: square }[kind];
       const rows = Math.ceil(count / columns);
-      const wide = asColumns ? equal : columns * this.pitch;
+      const wide = kind === "columns" ? equal : columns * this.pitch;
       if (x > 0 && x + wide > width + this.pitch) {
         [x, y, shelf] = [0, y + shelf + gutter, 0];
       }
@@ -165,6 +168,17 @@ export class Layout {
     });
     this.height = y + shelf;
     this.width = width;
+  }
+
+  // Even groups are compared side by side; uneven ones lie below each other.
+  #kind(members, order, equal) {
+    const sizes = order.map((group) => members[group].length);
+    const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
+    const even = Math.max(...sizes) <= UNEVEN * mean;
+    if (order.length <= COLUMNS_MAX && even && equal >= COLUMN_MIN * this.scale) {
+      return "columns";
+    }
+    return order.length <= BANDS_MAX ? "bands" : "shelves";
   }
 
   #index(capacity) {

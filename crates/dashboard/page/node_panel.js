@@ -103,7 +103,7 @@ export class NodePanel {
     const { fleet } = this.#view;
     const index = fleet === null ? -1 : fleet.indexOf(this.#node);
     const state = fleet?.stateName(index);
-    const group = fleet && index >= 0 && fleet.groupLabel !== "" ? fleet.groups[fleet.group[index]] : "";
+    const group = fleet?.groupName(index);
     replace(
       this.state,
       state && h("span", { class: `state-tag state-${state}` }, glyph(state), t(`state.${state}`)),

@@ -1,5 +1,6 @@
 // The nodes as a table: what the picture shows, for screen readers and for everybody who prefers to read.
 import { h, keyed, setAttribute, setText } from "./dom.js";
+import { BY_STAGE } from "./fleet.js";
 import { number, t } from "./i18n.js";
 import { STATES, glyph } from "./states.js";
 
@@ -90,8 +91,8 @@ export class NodeTable {
     const pages = Math.max(1, Math.ceil(all.length / PAGE));
     this.#page = Math.min(Math.max(this.#page, 0), pages - 1);
     const shown = all.slice(this.#page * PAGE, (this.#page + 1) * PAGE);
-    setAttribute(this.group, "hidden", fleet.groupLabel === "");
-    setText(this.group, fleet.groupLabel);
+    setAttribute(this.group, "hidden", !fleet.isGrouped);
+    setText(this.group, fleet.groupLabel === BY_STAGE ? t("stage") : fleet.groupLabel);
     keyed(
       this.body,
       shown,
@@ -137,7 +138,7 @@ export class NodeTable {
       state.replaceChildren(glyph(name), t(`state.${name}`));
     }
     setText(reason, fleet.reasons.get(index) ?? "");
-    setAttribute(group, "hidden", fleet.groupLabel === "");
-    setText(group, fleet.groups[fleet.group[index]]);
+    setAttribute(group, "hidden", !fleet.isGrouped);
+    setText(group, fleet.groupName(index));
   }
 }

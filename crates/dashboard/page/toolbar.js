@@ -1,5 +1,6 @@
 // Above the picture: the legend, which counts and filters, the grouping, the search for nodes, and picture or table.
 import { h, replace, setAttribute, setText } from "./dom.js";
+import { BY_STAGE, UNGROUPED } from "./fleet.js";
 import { number, t } from "./i18n.js";
 import { STATES, glyph, stateNamed } from "./states.js";
 
@@ -97,8 +98,10 @@ export class Toolbar {
 
   #writeGroups(labels) {
     const { group } = this.#view;
-    const all = group === "" || labels.includes(group) ? labels : [group, ...labels];
-    const options = [h("option", { value: "" }, t("noGroup")), ...all.map((label) => h("option", { value: label }, label))];
+    const known = [BY_STAGE, UNGROUPED, ...labels];
+    const all = known.includes(group) ? known : [...known, group];
+    const texts = { [BY_STAGE]: t("byStage"), [UNGROUPED]: t("noGroup") };
+    const options = all.map((label) => h("option", { value: label }, texts[label] ?? label));
     replace(this.groups, options);
     this.groups.value = group;
   }

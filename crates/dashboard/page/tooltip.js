@@ -62,7 +62,7 @@ export class Tooltip {
     const { fleet } = this.#view;
     const index = fleet.indexOf(this.#name);
     const state = fleet.stateName(index);
-    const group = fleet.groupLabel === "" ? "" : fleet.groups[fleet.group[index]];
+    const group = fleet.groupName(index);
     const reason = fleet.reasons.get(index) ?? "";
     replace(
       this.element,

@@ -146,7 +146,7 @@ export class Waffle {
     this.#layout = new Layout({
       members,
       order,
-      headers: fleet.groupLabel !== "",
+      headers: fleet.isGrouped,
       width: Math.floor(this.#width * scale),
       height: Math.floor(this.#options.available() * scale),
       scale,
@@ -160,7 +160,7 @@ export class Waffle {
 
   #writeHeaders() {
     const now = performance.now();
-    if (this.#fleet.groupLabel === "") {
+    if (!this.#fleet.isGrouped) {
       keyed(this.headers, [], (block) => block.group);
       return;
     }
@@ -180,7 +180,7 @@ export class Waffle {
       (element, block) => {
         const [name, count, failures] = element.children;
         const counts = this.#fleet.groupCounts[block.group];
-        setText(name, this.#fleet.groups[block.group] || t("noLabel"));
+        setText(name, this.#fleet.groupTitle(block.group));
         setText(count, number(block.members.length));
         setText(failures, detailed && counts[failed] > 0 ? t("failedCount", { n: counts[failed] }) : "");
         const transform = `translate(${block.x / scale}px, ${(block.y - 24 * scale) / scale}px)`;
@@ -225,8 +225,7 @@ export class Waffle {
     }
     const fleet = this.#fleet;
     const state = t(`state.${fleet.stateName(index) ?? "gone"}`);
-    const group = fleet.groupLabel === "" ? "" : fleet.groups[fleet.group[index]];
-    const parts = [fleet.names[index], state, fleet.reasons.get(index), group];
+    const parts = [fleet.names[index], state, fleet.reasons.get(index), fleet.groupName(index)];
     setText(next, parts.filter(Boolean).join(", "));
     next.setAttribute("data-active", "");
     setAttribute(next, "aria-selected", "true");

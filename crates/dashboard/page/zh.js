@@ -108,6 +108,8 @@ export default {
   pictureOf: ["{n} 个节点", "{n} 个节点"],
   legend: "按状态统计的节点；点按可只看该状态",
   noGroup: "不分组",
+  byStage: "发布的阶段",
+  noStage: "不在发布中",
   groupBy: "分组",
   group: "分组",
   findNode: "查找节点",
