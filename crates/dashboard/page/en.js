@@ -116,6 +116,7 @@ export default {
   asTable: "Table",
   noLabel: "without the label",
   failedCount: ["{n} failed", "{n} failed"],
+  noneSelected: "No node is selected.",
   waffleKeys: "Arrow keys move between nodes, n and p between problems. The button Table shows the same as a table.",
 
   stages: "Stages",

@@ -174,5 +174,5 @@ function themeButton() {
 }
 
 function keysButton() {
-  return h("button", { class: "quiet icon", "aria-label": t("keys"), title: t("keys"), onclick: showKeys }, "?");
+  return h("button", { class: "quiet icon", "aria-label": `? ${t("keys")}`, title: t("keys"), onclick: showKeys }, "?");
 }

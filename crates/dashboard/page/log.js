@@ -23,10 +23,10 @@ export class Log {
       onchange: () => setAttribute(this.text, "data-wrap", this.wrap.checked),
     });
     this.state = h("span", { class: "faint", role: "status" });
-    this.text = h("pre", { class: "log-lines long", tabindex: "0", "aria-label": t("log"), "data-wrap": true });
+    this.text = h("pre", { class: "log-lines long", role: "region", tabindex: "0", "aria-label": t("log"), "data-wrap": true });
     this.element = h(
-      "section",
-      { class: "block log", "aria-label": t("log"), hidden: true },
+      "div",
+      { class: "block log", hidden: true },
       h(
         "div",
         { class: "tools" },
@@ -34,7 +34,11 @@ export class Log {
         this.containers,
         h("label", {}, this.previous, t("previousContainer")),
         h("label", {}, this.wrap, t("wrapLines")),
-        h("button", { class: "quiet icon", "aria-label": t("closeLog"), title: t("closeLog"), onclick: () => this.close() }, "✕"),
+        h(
+          "button",
+          { class: "quiet icon", "aria-label": t("closeLog"), title: t("closeLog"), onclick: () => this.close() },
+          h("span", { "aria-hidden": "true" }, "✕"),
+        ),
       ),
       this.text,
       this.state,

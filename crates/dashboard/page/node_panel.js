@@ -29,7 +29,7 @@ export class NodePanel {
     this.close = h(
       "button",
       { class: "quiet icon", "aria-label": t("close"), title: t("close"), onclick: () => view.select("") },
-      "✕",
+      h("span", { "aria-hidden": "true" }, "✕"),
     );
     this.element = h(
       "section",
@@ -131,7 +131,11 @@ export class NodePanel {
       log?.lines &&
         block(
           t("lastLines", { container: log.container }),
-          h("pre", { class: "log-lines", tabindex: "0" }, log.lines.join("\n")),
+          h(
+            "pre",
+            { class: "log-lines", role: "region", tabindex: "0", "aria-label": t("lastLines", { container: log.container }) },
+            log.lines.join("\n"),
+          ),
         ),
       answer.remedy && block(t("remedy"), copyable(answer.remedy)),
       (answer.pods ?? []).length > 0 &&

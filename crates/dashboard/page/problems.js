@@ -44,7 +44,7 @@ export class Problems {
       this.next,
       items,
       (item) => (item.title ? "title" : item.command),
-      (item) => (item.title ? h("h3", {}, t("whatToDo")) : create(item)),
+      (item) => (item.title ? h("h2", { class: "minor" }, t("whatToDo")) : create(item)),
       (element, item) => item.title || setText(element.firstChild, item.effect),
     );
     if (this.#view.fleet !== null) {

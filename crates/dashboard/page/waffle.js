@@ -13,7 +13,7 @@ const HEADERS_MS = 500;
 // Beyond so many groups, headers have no numbers.
 const HEADERS_MAX = 300;
 
-// `onSelect(index, how)` and `onHover(index, box)` get -1 for none. `isDim(index)` says which cells step back.
+// `onSelect(index, how)` and `onHover(index, box)` get -1 for none; `isDim(index)` says which cells step back.
 export class Waffle {
   #fleet = null;
   #layout = null;
@@ -33,8 +33,12 @@ export class Waffle {
     this.cursor = h("div", { class: "waffle-cursor", hidden: true });
     this.pointer = h("div", { class: "waffle-pointer", hidden: true });
     // Two, in turn: some screen readers stay silent when the text of an active option changes.
-    this.options = ["a", "b"].map((name) =>
-      h("div", { role: "option", id: `waffle-option-${name}`, class: "visually-hidden", "aria-selected": "false" }),
+    this.options = ["a", "b"].map((name, index) =>
+      h(
+        "div",
+        { role: "option", id: `waffle-option-${name}`, class: "visually-hidden", "aria-selected": "false", hidden: index > 0 },
+        t("noneSelected"),
+      ),
     );
     this.element = h(
       "div",
@@ -132,8 +136,7 @@ export class Waffle {
   }
 
   #arrange() {
-    const fleet = this.#fleet;
-    const scale = devicePixelRatio;
+    const [fleet, scale] = [this.#fleet, devicePixelRatio];
     this.#width = this.element.clientWidth;
     const members = fleet.members();
     const order = fleet.groups.map((_, group) => group).filter((group) => members[group].length > 0);
@@ -216,10 +219,12 @@ export class Waffle {
   }
 
   #describe(index) {
-    const [next, other] = this.options[0].hasAttribute("data-active") ? [...this.options].reverse() : this.options;
-    other.removeAttribute("data-active");
-    setAttribute(other, "aria-selected", "false");
+    const [next, other] = this.options[0].hidden ? this.options : [...this.options].reverse();
+    setAttribute(other, "hidden", true);
+    setAttribute(next, "hidden", false);
     if (index < 0 || this.#fleet === null) {
+      setText(next, t("noneSelected"));
+      setAttribute(next, "aria-selected", "false");
       setAttribute(this.element, "aria-activedescendant", null);
       return;
     }
@@ -227,7 +232,6 @@ export class Waffle {
     const state = t(`state.${fleet.stateName(index) ?? "gone"}`);
     const parts = [fleet.names[index], state, fleet.reasons.get(index), fleet.groupName(index)];
     setText(next, parts.filter(Boolean).join(", "));
-    next.setAttribute("data-active", "");
     setAttribute(next, "aria-selected", "true");
     setAttribute(next, "aria-setsize", fleet.size);
     setAttribute(next, "aria-posinset", index + 1);

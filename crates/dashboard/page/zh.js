@@ -116,6 +116,7 @@ export default {
   asTable: "表格",
   noLabel: "没有该标签",
   failedCount: ["{n} 个失败", "{n} 个失败"],
+  noneSelected: "没有选中节点。",
   waffleKeys: "方向键在节点之间移动，n 和 p 在有问题的节点之间移动。“表格”按钮以表格显示同样的内容。",
 
   stages: "阶段",
