@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(super) const CHROMEDRIVER: &str = "/usr/bin/chromedriver";
 
 /// Longer than any command takes, also while other tests use the processor.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const STARTED: &str = "ChromeDriver was started successfully on port ";
 
 /// A running chromedriver, with a port of its own.
