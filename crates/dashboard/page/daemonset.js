@@ -2,7 +2,7 @@
 import { Actions } from "./actions.js";
 import { daemonSetPath } from "./api.js";
 import { countsText } from "./bar.js";
-import { announce, debounce, h, setAttribute, setText } from "./dom.js";
+import { announce, h, setAttribute, setText, throttle } from "./dom.js";
 import { BY_STAGE, Fleet, UNGROUPED } from "./fleet.js";
 import { t, word } from "./i18n.js";
 import { NodePanel } from "./node_panel.js";
@@ -30,7 +30,8 @@ export class DaemonSetView {
   #stream = null;
   #forget;
   #timer = 0;
-  #say = debounce(ANNOUNCE_MS, () => announce(this.#spoken()));
+  #above = new ResizeObserver(() => this.picture.rearrange());
+  #say = throttle(ANNOUNCE_MS, () => announce(this.#spoken()));
 
   constructor(app, route) {
     this.#app = app;
@@ -38,6 +39,9 @@ export class DaemonSetView {
     this.path = daemonSetPath(route.namespace, route.name);
     this.#build();
     this.#forget = onTheme(() => this.picture.repaint(true));
+    // What is above the picture decides how much room it has.
+    this.#above.observe(this.stages.element);
+    this.#above.observe(this.heading.parentElement.parentElement);
     this.#open();
     if (route.node) {
       this.select(route.node, "link");
@@ -78,6 +82,7 @@ export class DaemonSetView {
   destroy() {
     this.#stream.close();
     this.#forget();
+    this.#above.disconnect();
     this.#say.cancel();
     clearTimeout(this.#timer);
     this.picture.destroy();
@@ -183,7 +188,9 @@ export class DaemonSetView {
     this.#status = status;
     setServerTime(status.now);
     setAttribute(this.gone, "hidden", !status.gone);
-    setAttribute(this.element, "data-gone", status.gone === true);
+    if (status.gone) {
+      setText(this.message, "");
+    }
     this.#app.connection("live", status);
   }
 

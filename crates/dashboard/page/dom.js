@@ -99,3 +99,18 @@ export function debounce(milliseconds, action) {
   later.cancel = () => clearTimeout(timer);
   return later;
 }
+
+// At most one call in a while, with the last values: for what changes all the time and is told now and then.
+export function throttle(milliseconds, action) {
+  let timer = 0;
+  let last = [];
+  const later = (...values) => {
+    last = values;
+    timer ||= setTimeout(() => {
+      timer = 0;
+      action(...last);
+    }, milliseconds);
+  };
+  later.cancel = () => clearTimeout(timer);
+  return later;
+}

@@ -43,6 +43,7 @@ export default {
   "keys.group": "previous and next group",
   "keys.problem": "next and previous node that has failed or is down",
   "keys.close": "close the node",
+  singleKeys: "Keys that are a single character work",
   "keys.help": "show this list",
 
   daemonSet: "DaemonSet",

@@ -20,8 +20,6 @@ export class History {
     this.#fresh = false;
   }
 
-  tick() {}
-
   destroy() {
     this.#destroyed = true;
   }

@@ -1,7 +1,8 @@
-// The list of keys.
+// The list of keys, and whether those that are single characters count: they get in the way of people who dictate.
 import { h } from "./dom.js";
 import { t } from "./i18n.js";
 
+const STORED = "kennel-single-keys";
 const KEYS = [
   [["/"], "keys.search"],
   [["←", "↑", "→", "↓"], "keys.move"],
@@ -12,6 +13,10 @@ const KEYS = [
   [["?"], "keys.help"],
 ];
 
+export function singleKeys() {
+  return localStorage.getItem(STORED) !== "off";
+}
+
 export function showKeys() {
   const rows = KEYS.flatMap(([keys, text]) => [
     h(
@@ -21,12 +26,15 @@ export function showKeys() {
     ),
     h("dd", {}, t(text)),
   ]);
+  const choice = h("input", { type: "checkbox", checked: singleKeys() });
+  choice.addEventListener("change", () => localStorage.setItem(STORED, choice.checked ? "on" : "off"));
   const dialog = h(
     "dialog",
     { class: "keys", "aria-labelledby": "keys-title" },
     h("h2", { id: "keys-title" }, t("keys")),
     h("dl", {}, rows),
-    h("form", { method: "dialog" }, h("button", { class: "primary" }, t("close"))),
+    h("label", { class: "choice" }, choice, t("singleKeys")),
+    h("form", { method: "dialog" }, h("button", { class: "primary", autofocus: true }, t("close"))),
   );
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

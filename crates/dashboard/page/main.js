@@ -3,7 +3,7 @@ import { Failure, get } from "./api.js";
 import { DaemonSetView } from "./daemonset.js";
 import { h, replace, setAttribute, setText } from "./dom.js";
 import { Header } from "./header.js";
-import { showKeys } from "./keys.js";
+import { showKeys, singleKeys } from "./keys.js";
 import { NodeView } from "./node.js";
 import { Overview } from "./overview.js";
 import { parse } from "./routes.js";
@@ -89,6 +89,9 @@ class App {
   #key(event) {
     const typing = event.target instanceof Element && event.target.closest("input, select, textarea, dialog");
     if (typing || event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    if (event.key.length === 1 && !singleKeys()) {
       return;
     }
     if (event.key === "/") {

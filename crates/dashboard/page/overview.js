@@ -1,6 +1,6 @@
 // All DaemonSets: a row each, the one with most trouble first.
 import { bar, chips } from "./bar.js";
-import { announce, debounce, h, keyed, replace, setAttribute, setText } from "./dom.js";
+import { announce, h, keyed, replace, setAttribute, setText, throttle } from "./dom.js";
 import { number, t, word } from "./i18n.js";
 import { href } from "./routes.js";
 import { Stream } from "./stream.js";
@@ -18,7 +18,7 @@ export class Overview {
   #frame = 0;
   #order = [];
   #stream;
-  #say = debounce(ANNOUNCE_MS, (text) => announce(text));
+  #say = throttle(ANNOUNCE_MS, (text) => announce(text));
 
   constructor(app) {
     this.#app = app;

@@ -62,6 +62,10 @@ export class Picture {
     this.waffle.select(index, how);
   }
 
+  rearrange() {
+    this.waffle.rearrange();
+  }
+
   repaint(colours) {
     this.waffle.repaint(colours);
   }

@@ -44,7 +44,6 @@ export class SidePanel {
 
   tick() {
     this.events.tick();
-    this.history.tick();
   }
 
   destroy() {

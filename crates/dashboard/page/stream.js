@@ -13,6 +13,7 @@ const tabs = "BroadcastChannel" in window ? new BroadcastChannel("kennel-hidden"
 if (tabs) {
   tabs.onmessage = () => streams.forEach((stream) => stream.sleep());
 }
+addEventListener("online", () => streams.forEach((stream) => stream.retry()));
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) {
     tabs?.postMessage("hidden");

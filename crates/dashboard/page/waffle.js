@@ -2,6 +2,7 @@
 // screen readers.
 import { h, keyed, setAttribute, setText } from "./dom.js";
 import { number, t } from "./i18n.js";
+import { singleKeys } from "./keys.js";
 import { Layout } from "./layout.js";
 import { Painter } from "./painter.js";
 import { PROBLEMS, stateNamed } from "./states.js";
@@ -55,6 +56,7 @@ export class Waffle {
 
   destroy() {
     this.#resize.disconnect();
+    removeEventListener("resize", this.#rearrange);
     cancelAnimationFrame(this.#frame);
   }
 
@@ -100,12 +102,8 @@ export class Waffle {
     setAttribute(this.element, "aria-label", text);
   }
 
-  #resize = new ResizeObserver(() => {
-    const width = this.element.clientWidth;
-    if (width !== this.#width) {
-      this.rearrange();
-    }
-  });
+  #rearrange = () => this.rearrange();
+  #resize = new ResizeObserver(() => this.element.clientWidth !== this.#width && this.rearrange());
   #width = 0;
 
   #draw() {
@@ -248,6 +246,7 @@ export class Waffle {
     const { element } = this;
     const { onSelect, onHover } = this.#options;
     this.#resize.observe(element);
+    addEventListener("resize", this.#rearrange);
     let hovered = -1;
     const leave = () => {
       hovered = -1;
@@ -291,7 +290,7 @@ export class Waffle {
     if (MOVES.has(event.key)) {
       event.preventDefault();
       onSelect(from < 0 ? this.#layout.first() : this.#layout.step(from, event.key), "keyboard");
-    } else if (event.key === "n" || event.key === "p") {
+    } else if (singleKeys() && (event.key === "n" || event.key === "p")) {
       event.preventDefault();
       const isProblem = (index) => PROBLEM_STATES.has(this.#fleet.state[index]);
       onSelect(this.#layout.next(from, event.key === "n" ? 1 : -1, isProblem), "keyboard");

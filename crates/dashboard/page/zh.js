@@ -43,6 +43,7 @@ export default {
   "keys.group": "上一组和下一组",
   "keys.problem": "下一个、上一个失败或宕机的节点",
   "keys.close": "关闭节点详情",
+  singleKeys: "启用单个字符的快捷键",
   "keys.help": "显示此列表",
 
   daemonSet: "DaemonSet",
