@@ -3,17 +3,22 @@
 //! ```text
 //!   options ─▶ inspect::snapshot ─▶ kennel_core::rollout (outline) ─▶ status, plan, history: text or JSON
 //!                                                                  ─▶ command: a merge patch of annotations
+//!   options ─▶ inspect::live ─▶ follow ─▶ watch (screen, lines), report (a file)
 //! ```
 //!
 //! It writes annotations of the DaemonSet and nothing else; the controller acts on them. But `hand-over` looks at all
 //! DaemonSets and removes conditions that no controller keeps any more.
 
 mod command;
+mod follow;
 mod hand_over;
 mod manifest;
 mod options;
 mod plan;
+mod report;
 mod status;
+mod terminal;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -32,6 +37,8 @@ const REFUSED: u8 = 1;
 pub(crate) async fn run(args: RolloutArgs) -> anyhow::Result<ExitCode> {
     let (target, ask) = match args.verb {
         RolloutVerb::Status(args) => return status::run(&args).await,
+        RolloutVerb::Watch(args) => return watch::run(&args).await,
+        RolloutVerb::Report(args) => return report::run(&args).await,
         RolloutVerb::Plan(args) => return plan::run(&args).await,
         RolloutVerb::History(args) => return history(&args).await,
         RolloutVerb::HandOver(args) => return hand_over::run(&args).await,

@@ -11,14 +11,14 @@ use kennel_client::feed;
 use kennel_core::rollout::Outcome;
 use kennel_core::rollout::state::Phase;
 use kennel_core::rollout::status::Status;
-use kennel_core::why::{Cause, NodeAnswer, explain};
-use kennel_inspect::{Error, snapshot};
+use kennel_core::why::explain;
+use kennel_inspect::{Error, causes, snapshot};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher::Config;
 
-use super::options::StatusArgs;
 use super::OK;
+use super::options::StatusArgs;
 use crate::inspect::options::Output;
 use crate::inspect::{connect, print};
 
@@ -49,7 +49,7 @@ pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     Ok(code(status.outcome).into())
 }
 
-fn code(outcome: Outcome) -> u8 {
+pub(super) fn code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Complete => OK,
         Outcome::Failed => FAILED,
@@ -68,11 +68,9 @@ async fn read(client: &Client, namespace: &str, name: &str) -> anyhow::Result<(S
         tracing::warn!("{note}");
     }
     let answer = explain(&snapshot);
-    let problem = |node: &&NodeAnswer| !node.ok() || node.cause == Cause::NewPodNotAvailable;
+    let causes = causes::of(&answer);
     let status = Status::of(&snapshot::outline(&snapshot), |name| {
-        let mut nodes = answer.nodes.iter().filter(problem);
-        let found = nodes.find(|node| node.node == name);
-        found.map(|node| node.message.clone())
+        causes.get(name).cloned()
     });
     Ok((status, selector))
 }
