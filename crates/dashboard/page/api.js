@@ -10,8 +10,9 @@ export class Failure extends Error {
   }
 }
 
-export function get(path) {
-  return send(path, {});
+// With `onlyStatus`, the body of an answer that is no failure is not read.
+export function get(path, options = {}) {
+  return send(path, options);
 }
 
 export function post(path, body) {
@@ -22,12 +23,15 @@ export function post(path, body) {
   });
 }
 
-async function send(path, options) {
+async function send(path, { onlyStatus = false, ...options }) {
   let response;
   try {
     response = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
   } catch {
     throw new Failure(0, "Unreachable", t("unreachable"));
+  }
+  if (onlyStatus && response.ok) {
+    return null;
   }
   let answer = null;
   try {

@@ -180,7 +180,7 @@ export class DaemonSetView {
         events: ({ events }) => this.side.events.update(events),
         status: (status) => this.#connection(status),
       },
-      (state, retryAt) => this.#app.connection(state, this.#status, retryAt),
+      (state, ...details) => this.#app.connection(state, this.#status, ...details),
     );
   }
 

@@ -33,6 +33,7 @@ export default {
   "connection.signed-out": "signed out",
   "banner.connecting": "Connecting. What you see is from {time}.",
   "banner.lost": "kennel dashboard does not answer. What you see is from {time}; trying again in {n} s.",
+  "banner.refused": "{why} Trying again in {n} s.",
   "banner.upstream": "The cluster's API does not answer: what you see is from {time}. {why}",
   "banner.signedOut": "This session has ended. Open the address that kennel dashboard printed, or start it again.",
 

@@ -17,6 +17,7 @@ export class Header {
   #retryAt = 0;
   #liveAt = serverNow();
   #badSince = 0;
+  #why;
 
   constructor(options) {
     this.#options = options;
@@ -85,11 +86,12 @@ export class Header {
     );
   }
 
-  connection(state, status, retryAt) {
+  connection(state, status, retryAt, why) {
     const good = this.#isGood();
     this.#state = state;
     this.#status = status;
     this.#retryAt = retryAt ?? 0;
+    this.#why = why;
     if (this.#isGood()) {
       this.#liveAt = serverNow();
       this.#badSince = 0;
@@ -131,7 +133,7 @@ export class Header {
     const seconds = Math.max(0, Math.ceil((this.#retryAt - Date.now()) / 1000));
     return {
       connecting: t("banner.connecting", { time }),
-      lost: t("banner.lost", { time, n: seconds }),
+      lost: this.#why ? t("banner.refused", { why: this.#why, n: seconds }) : t("banner.lost", { time, n: seconds }),
       upstream: t("banner.upstream", { time, why: this.#status?.why ?? "" }),
       "signed-out": t("banner.signedOut"),
     }[light];

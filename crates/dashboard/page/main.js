@@ -31,8 +31,8 @@ class App {
   }
 
   // The connection of the present view: see `Stream` for `state`; `status` is the stream's event of that name.
-  connection(state, status, retryAt) {
-    this.header.connection(state, status, retryAt);
+  connection(state, status, retryAt, why) {
+    this.header.connection(state, status, retryAt, why);
     setAttribute(this.#main, "data-stale", state === "live" && status?.connected !== false ? null : true);
   }
 

@@ -41,7 +41,7 @@ export class Overview {
           app.connection("live", status);
         },
       },
-      (state, retryAt) => app.connection(state, this.#status, retryAt),
+      (state, ...details) => app.connection(state, this.#status, ...details),
     );
   }
 

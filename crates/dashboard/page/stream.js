@@ -22,8 +22,8 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 
-// `on` maps names of events to functions of their data. `onState` gets "connecting", "live", "lost" (with the time of the next
-// try) or "signed-out".
+// `on` maps names of events to functions of their data. `onState` gets "connecting", "live", "lost" (with the time of the next try,
+// and why if the server said) or "signed-out", whenever that changes.
 export class Stream {
   #path;
   #on;
@@ -32,6 +32,7 @@ export class Stream {
   #timer = 0;
   #watchdog = 0;
   #delay = RETRY_FIRST_MS;
+  #state = "";
   #closed = false;
   #asleep = false;
 
@@ -59,7 +60,10 @@ export class Stream {
   }
 
   #open() {
-    this.#onState("connecting");
+    // During an outage every try would flash.
+    if (this.#state !== "lost") {
+      this.#tell("connecting");
+    }
     const source = new EventSource(this.#path);
     this.#source = source;
     source.onerror = () => this.#lost(source);
@@ -78,8 +82,15 @@ export class Stream {
     this.#watchdog = setTimeout(() => this.#lost(this.#source), SILENCE_MS);
     if (this.#source?.readyState === EventSource.OPEN) {
       this.#delay = RETRY_FIRST_MS;
-      this.#onState("live");
+      if (this.#state !== "live") {
+        this.#tell("live");
+      }
     }
+  }
+
+  #tell(state, ...details) {
+    this.#state = state;
+    this.#onState(state, ...details);
   }
 
   #drop() {
@@ -95,18 +106,20 @@ export class Stream {
     this.#drop();
     const pause = this.#delay * (0.75 + Math.random() / 2);
     this.#delay = Math.min(this.#delay * 2, RETRY_MAX_MS);
-    this.#onState("lost", Date.now() + pause);
+    const retryAt = Date.now() + pause;
+    this.#tell("lost", retryAt);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#open(), pause);
-    // An EventSource does not say with which status it was refused.
-    try {
-      await get("/api/session");
-    } catch (failure) {
-      if (failure.status === 401 && !this.#closed) {
-        clearTimeout(this.#timer);
-        this.#drop();
-        this.#onState("signed-out");
-      }
+    const failure = await refusal(this.#path);
+    if (failure === null || this.#closed || this.#state !== "lost") {
+      return;
+    }
+    if (failure.status === 401) {
+      clearTimeout(this.#timer);
+      this.#drop();
+      this.#tell("signed-out");
+    } else if (failure.status !== 0) {
+      this.#tell("lost", retryAt, failure.message);
     }
   }
 
@@ -123,5 +136,18 @@ export class Stream {
       this.#asleep = false;
       this.retry();
     }
+  }
+}
+
+// An EventSource does not say how it was refused: this asks for the same and reads nothing but the status. `null` if it is not.
+async function refusal(path) {
+  const giveUp = new AbortController();
+  try {
+    await get(path, { signal: giveUp.signal, headers: { Accept: "text/event-stream" }, onlyStatus: true });
+    return null;
+  } catch (failure) {
+    return failure;
+  } finally {
+    giveUp.abort();
   }
 }

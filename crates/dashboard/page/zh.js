@@ -33,6 +33,7 @@ export default {
   "connection.signed-out": "会话已结束",
   "banner.connecting": "正在连接。当前显示的是 {time} 的数据。",
   "banner.lost": "kennel dashboard 没有响应。当前显示的是 {time} 的数据；{n} 秒后重试。",
+  "banner.refused": "{why} {n} 秒后重试。",
   "banner.upstream": "集群的 API 没有响应：当前显示的是 {time} 的数据。{why}",
   "banner.signedOut": "会话已结束。请打开 kennel dashboard 打印的地址，或重新启动它。",
 
