@@ -54,9 +54,6 @@ pub struct Lines {
     pub source: Option<LogSource>,
     /// Without their line ends; each at most 4 KiB.
     pub lines: Vec<String>,
-    /// How many lines were left out before these, because the page reads more slowly than the container writes.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub dropped: u64,
 }
 
 /// Whose log it is.
@@ -218,9 +215,4 @@ pub struct Daemon {
     pub created: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

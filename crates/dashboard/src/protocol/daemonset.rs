@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{Counts, Key, StagePosition, Verb};
 
-/// Event `picture`: all nodes. A node keeps its index until the next `picture`; no index is used twice in between.
+/// Event `picture`: all nodes. A node keeps its index until the next `picture`, also when it is gone for a while; no index
+/// has two names in between.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Picture {
@@ -16,10 +17,12 @@ pub struct Picture {
     pub key: Key,
     /// The nodes' names, in the order in which people count (`node-2` before `node-10`).
     pub nodes: Vec<String>,
-    /// The label by which nodes are grouped; absent without `?group=`.
+    /// The label by which nodes are grouped, or `@stage`: by the stage that takes them, with a
+    /// new picture when a rollout in stages begins or ends. Absent without `?group=`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_label: Option<String>,
-    /// The values of that label, in order; `""` for nodes that do not have it. One group `""` without `?group=`.
+    /// The values of that label (or numbers of stages), in order; `""` for nodes that do not have it (or are in none). One
+    /// group `""` without `?group=`.
     pub groups: Vec<String>,
     /// For each node, the index of its group.
     pub group: Vec<u32>,
@@ -27,10 +30,10 @@ pub struct Picture {
     /// turn, `-` gone.
     pub cells: String,
     pub counts: Counts,
-    /// The reason of nodes whose state needs one (failed, down, updating, …) in a few words, by index.
+    /// Why a node is failed, down or updating, in a few words, by index.
     pub reasons: Vec<(u32, String)>,
-    /// Label keys by which nodes can be grouped: those of at least one node that have neither the same value on all
-    /// nodes nor one value per node. The most useful come first (zone, region, pool).
+    /// Label keys by which nodes can be grouped: several nodes share a value, and there are at least two values. Zone and
+    /// region come first.
     pub labels: Vec<String>,
     pub now: Timestamp,
 }
@@ -78,7 +81,6 @@ pub struct Rollout {
     pub policy: bool,
     /// `RollingUpdate` or `OnDelete`.
     pub strategy: String,
-    pub created: Timestamp,
     /// Hash of the template's revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,

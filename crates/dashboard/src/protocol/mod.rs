@@ -18,9 +18,10 @@
 //! text, whatever they look like.
 //!
 //! **Streams.** After each connect, also the browser's own reconnect, a stream begins with everything (`overview`; `picture`,
-//! `rollout`, `events`) and a `status`. A page that reads slowly gets a new `overview` or `picture` instead of a backlog,
-//! so the page replaces all that it has whenever one comes. A comment line every 15 seconds keeps the connection open. A
-//! stream ends without notice when the dashboard stops, and `EventSource` connects again.
+//! `rollout`, `events`) and a `status`. A page that reads slowly gets one `change` or `delta` with everything since its last
+//! one instead of a backlog. Whenever an `overview` or `picture` comes, it replaces all that the page has. A stream without
+//! other messages sends `alive` (`{}`) every 15 seconds; a page that gets nothing for longer connects again. A stream ends without
+//! notice when the dashboard stops, and `EventSource` connects again.
 
 mod answers;
 mod daemonset;
