@@ -42,6 +42,10 @@ impl Driver {
         }
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a command; returns its `value`.
     pub(super) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let answer = self.request(method, path, body);

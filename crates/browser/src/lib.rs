@@ -6,6 +6,7 @@
 mod driver;
 mod options;
 mod page;
+mod renderer;
 
 use std::path::Path;
 

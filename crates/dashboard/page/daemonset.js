@@ -12,7 +12,7 @@ import { SidePanel } from "./side_panel.js";
 import { Stages } from "./stages.js";
 import { Stream } from "./stream.js";
 import { onTheme } from "./theme.js";
-import { ago, setServerTime } from "./time.js";
+import { duration, secondsSince, setServerTime } from "./time.js";
 import { Toolbar } from "./toolbar.js";
 import { Picture } from "./picture.js";
 
@@ -248,7 +248,7 @@ export class DaemonSetView {
       parts.push(t("attempt", { n: rollout.attempt }));
     }
     if (rollout.since && rollout.outcome !== "complete") {
-      parts.push(t("phaseSince", { phase: word("phase", rollout.phase), ago: ago(rollout.since) }));
+      parts.push(t("phaseSince", { phase: word("phase", rollout.phase), time: duration(secondsSince(rollout.since) ?? 0) }));
     }
     setText(this.revisions, parts.filter(Boolean).join(" · "));
   }

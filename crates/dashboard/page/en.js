@@ -106,7 +106,7 @@ export default {
   paused: "paused",
   stableIs: "stable: {hash}",
   attempt: "attempt {n}",
-  phaseSince: "{phase} since {ago}",
+  phaseSince: "{phase} for {time}",
   pictureOf: ["{n} node", "{n} nodes"],
   legend: "Nodes by state; press to see only these",
   noGroup: "nothing",

@@ -116,7 +116,8 @@ export class Stages {
         parts.push(t("stageLeft", { time: duration((60 * left) / perMinute) }));
       }
     }
-    if (rollout?.earliestEnd) {
+    const goesOn = ["Updating", "Baking"].includes(rollout?.phase) && rollout.paused === undefined;
+    if (goesOn && rollout.earliestEnd) {
       parts.push(t("earliestEnd", { time: moment(rollout.earliestEnd) }));
     }
     setText(this.end, parts.join(" · "));

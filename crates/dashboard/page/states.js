@@ -55,9 +55,9 @@ export function drawCell(context, name, size, colours) {
   const { fill, tint, paper } = colours;
   const stroke = Math.max(1, Math.round(size / 9));
   const box = (inset) => context.fillRect(inset, inset, size - 2 * inset, size - 2 * inset);
-  const outline = (inset) => {
-    context.lineWidth = stroke;
-    const half = inset + stroke / 2;
+  const outline = (inset, width = stroke) => {
+    context.lineWidth = width;
+    const half = inset + width / 2;
     context.strokeRect(half, half, size - 2 * half, size - 2 * half);
   };
   const line = (from, to) => {
@@ -100,7 +100,7 @@ export function drawCell(context, name, size, colours) {
     context.fillStyle = tint;
     box(inset);
     if (size >= 12) {
-      outline(inset);
+      outline(inset, Math.max(1, Math.round(size / 16)));
     }
   } else if (name === "old") {
     box(small ? 0 : Math.round(size / 7));

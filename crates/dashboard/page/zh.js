@@ -106,7 +106,7 @@ export default {
   paused: "已暂停",
   stableIs: "稳定版本：{hash}",
   attempt: "第 {n} 次尝试",
-  phaseSince: "{phase}，始于 {ago}",
+  phaseSince: "{phase}，已 {time}",
   pictureOf: ["{n} 个节点", "{n} 个节点"],
   legend: "按状态统计的节点；点按可只看该状态",
   noGroup: "不分组",

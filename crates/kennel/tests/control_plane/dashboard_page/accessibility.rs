@@ -9,7 +9,8 @@ use super::fixture::{Page, tool};
 fn barriers(page: &Page) -> Vec<String> {
     let path = tool("axe/node_modules/axe-core/axe.min.js");
     let axe = std::fs::read_to_string(&path);
-    let axe = axe.unwrap_or_else(|_| panic!("{} is missing: run scripts/clients.sh", path.display()));
+    let axe =
+        axe.unwrap_or_else(|_| panic!("{} is missing: run scripts/clients.sh", path.display()));
     // The page's security policy lets no other script in, but DevTools may.
     let evaluate = json!({"expression": axe});
     page.browser.devtools("Runtime.evaluate", &evaluate);
@@ -48,7 +49,11 @@ fn every_view(dark: bool) {
         ("Changes", ".diff-line"),
     ] {
         browser.press_button(tab);
-        browser.until(shown, "return document.querySelector(arguments[0]);", &[json!(shown)]);
+        browser.until(
+            shown,
+            "return document.querySelector(arguments[0]);",
+            &[json!(shown)],
+        );
         check(&page, tab);
     }
     browser.press_button("Abort");

@@ -22,7 +22,11 @@ fn a_rollout_is_promoted_paused_and_taken_back() {
     // Pausing asks for a reason, which everybody reads.
     browser.press_button("Pause");
     browser.until_text("dialog", "Reason");
-    browser.until("the focus", "return document.activeElement?.id === 'reason';", &[]);
+    browser.until(
+        "the focus",
+        "return document.activeElement?.id === 'reason';",
+        &[],
+    );
     browser.press("<b>lunch</b>");
     browser.press_button("Pause");
     browser.until_text("dialog .done", "");
@@ -32,7 +36,11 @@ fn a_rollout_is_promoted_paused_and_taken_back() {
     browser.press_button("Resume");
     browser.until_text("dialog .effect", "");
     browser.press_button("Resume");
-    browser.until("what was done", "return document.querySelector('dialog .done') !== null;", &[]);
+    browser.until(
+        "what was done",
+        "return document.querySelector('dialog .done') !== null;",
+        &[],
+    );
     browser.press(key::ESCAPE);
     browser.until_text(".title", "waits for promotion");
 
@@ -41,12 +49,20 @@ fn a_rollout_is_promoted_paused_and_taken_back() {
     browser.until_text("dialog", "kennel rollout promote");
     page.picture("promote");
     browser.press_button("Cancel");
-    browser.until("no dialog", "return document.querySelector('dialog') === null;", &[]);
+    browser.until(
+        "no dialog",
+        "return document.querySelector('dialog') === null;",
+        &[],
+    );
     assert_eq!(page.rollout.nodes_with("2").len(), 1);
     browser.press_button("Promote");
     browser.until_text("dialog", "kennel rollout promote");
     browser.press_button("Promote");
-    browser.until("what was done", "return document.querySelector('dialog .done') !== null;", &[]);
+    browser.until(
+        "what was done",
+        "return document.querySelector('dialog .done') !== null;",
+        &[],
+    );
     browser.press(key::ESCAPE);
     page.wait_for_count("new", 6);
     browser.until_text(".title", "complete");
@@ -54,7 +70,11 @@ fn a_rollout_is_promoted_paused_and_taken_back() {
     browser.press_button("Undo");
     browser.until_text("dialog .effect", "");
     browser.press_button("Undo");
-    browser.until("what was done", "return document.querySelector('dialog .done') !== null;", &[]);
+    browser.until(
+        "what was done",
+        "return document.querySelector('dialog .done') !== null;",
+        &[],
+    );
     browser.press(key::ESCAPE);
     page.rollout.wait_for("outcome", "complete");
     assert_eq!(page.rollout.nodes_with("1").len(), 6);
@@ -84,6 +104,9 @@ fn a_page_that_may_only_read_changes_nothing() {
     assert_eq!(browser.run(promote, &[]), json!([403, "ReadOnly"]));
     let set = page.rollout.cluster.kubectl.get(&["ds", "agent"]).unwrap();
     let annotations = &set["metadata"]["annotations"];
-    assert!(annotations["rollout.kennel.dev/promote"].is_null(), "{annotations}");
+    assert!(
+        annotations["rollout.kennel.dev/promote"].is_null(),
+        "{annotations}"
+    );
     page.check_console();
 }

@@ -71,12 +71,7 @@ impl Page {
 
     /// Waits until the legend counts so many nodes in a state.
     pub(super) fn wait_for_count(&self, state: &str, count: usize) {
-        let script = "const entries = [...document.querySelectorAll('.legend .entry')];
-            const entry = entries.find((e) => e.querySelector('span').textContent === arguments[0]);
-            return entry?.querySelector('b').textContent === arguments[1];";
-        let what = format!("{count} {state}");
-        let arguments = [json!(state), json!(count.to_string())];
-        self.browser.until(&what, script, &arguments);
+        wait_for_count(&self.browser, state, count);
     }
 
     /// Keeps what the window shows, for people.
@@ -105,6 +100,14 @@ pub(super) fn start(options: &Options) -> Option<Browser> {
         return None;
     }
     Some(Browser::start(options))
+}
+
+pub(super) fn wait_for_count(browser: &Browser, state: &str, count: usize) {
+    let script = "const entries = [...document.querySelectorAll('.legend .entry')];
+        const entry = entries.find((e) => e.querySelector('span').textContent === arguments[0]);
+        return entry?.querySelector('b').textContent === arguments[1];";
+    let what = format!("{count} {state}");
+    browser.until(&what, script, &[json!(state), json!(count.to_string())]);
 }
 
 pub(super) fn picture(browser: &Browser, name: &str) {

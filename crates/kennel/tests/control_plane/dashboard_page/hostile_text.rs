@@ -21,8 +21,11 @@ fn hostile_text_is_text() {
     annotations["kubernetes.io/change-cause"] = json!(format!("{SCRIPT} cause"));
     annotations["rollout.kennel.dev/pause"] = json!(format!("{SCRIPT} reason"));
     let template = &mut set["spec"]["template"]["metadata"];
-    template["annotations"] = json!({"note": format!("{SCRIPT} template"), "long": "x".repeat(HUGE)});
-    kubectl.run_with_input(&["apply", "-f", "-"], &set.to_string()).ok();
+    template["annotations"] =
+        json!({"note": format!("{SCRIPT} template"), "long": "x".repeat(HUGE)});
+    kubectl
+        .run_with_input(&["apply", "-f", "-"], &set.to_string())
+        .ok();
     let owner = kubectl.get(&["ds", "agent"]).unwrap();
     let event = json!({"apiVersion": "v1", "kind": "Event",
         "metadata": {"name": "hostile", "namespace": "default"},
@@ -31,11 +34,20 @@ fn hostile_text_is_text() {
         "type": "Warning", "reason": "Hostile", "message": format!("{SCRIPT} {}", "long".repeat(200)),
         "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2030-01-01T00:00:00Z", "count": 1,
         "source": {"component": "test"}});
-    kubectl.run_with_input(&["create", "-f", "-"], &event.to_string()).ok();
+    kubectl
+        .run_with_input(&["create", "-f", "-"], &event.to_string())
+        .ok();
     let condition = json!({"status": {"conditions": [{"type": "Hostile", "status": "True",
         "reason": "Script", "message": SCRIPT}]}});
-    let arguments = ["patch", "node", "sim-1", "--subresource=status", "-p"];
-    kubectl.run(&[&arguments[..], &[&condition.to_string()]].concat()).ok();
+    // No agent takes it away on this one.
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "hostile"}});
+    kubectl
+        .run_with_input(&["create", "-f", "-"], &node.to_string())
+        .ok();
+    let arguments = ["patch", "node", "hostile", "--subresource=status", "-p"];
+    kubectl
+        .run(&[&arguments[..], &[&condition.to_string()]].concat())
+        .ok();
 
     page.show_agent();
     browser.until_text(".title", SCRIPT);
@@ -48,14 +60,15 @@ fn hostile_text_is_text() {
     let fits = "return document.documentElement.scrollWidth <= innerWidth;";
     assert_eq!(browser.run(fits, &[]), true, "a long text widens the page");
     page.picture("hostile_text");
-    page.go("#/node/sim-1");
+    page.go("#/node/hostile");
     browser.until_text(".conditions", SCRIPT);
     page.go(&format!("#/ds/{}/{}", percent(SCRIPT), percent(SCRIPT)));
     browser.until_text("h1", SCRIPT);
     browser.until_text("main", "does not exist");
     page.go("#/");
     browser.until_text(".said", SCRIPT);
-    let owned = "return [window.owned ?? null, document.querySelectorAll('main img, main script').length];";
+    let owned =
+        "return [window.owned ?? null, document.querySelectorAll('main img, main script').length];";
     assert_eq!(browser.run(owned, &[]), json!([null, 0]));
     page.check_console();
 }

@@ -19,27 +19,50 @@ fn the_page_is_used_by_keyboard_alone() {
     let browser = &page.browser;
     // To a DaemonSet: search, then the link.
     browser.press("/");
-    browser.until("the search", "return document.activeElement?.type === 'search';", &[]);
+    browser.until(
+        "the search",
+        "return document.activeElement?.type === 'search';",
+        &[],
+    );
     browser.press("agent");
     browser.press(key::TAB);
     browser.press(key::TAB);
-    browser.until("the link", "return document.activeElement?.matches('.rows a') === true;", &[]);
+    browser.until(
+        "the link",
+        "return document.activeElement?.matches('.rows a') === true;",
+        &[],
+    );
     browser.press(key::ENTER);
     page.wait_for_picture();
-    browser.until("the heading", "return document.activeElement?.matches('h1') === true;", &[]);
+    browser.until(
+        "the heading",
+        "return document.activeElement?.matches('h1') === true;",
+        &[],
+    );
 
     // Every control has a stop, and the focus is seen at each.
     page.rollout.apply("broken");
     page.wait_for_count("failed", 1);
     browser.until_text(".actions", "Retry");
     let stops = walk(&page);
-    for stop in ["Retry", "Abort", "Table", "Events", "waffle", "Copy: kennel rollout abort ds/agent"] {
-        assert!(stops.iter().any(|found| found.contains(stop)), "{stop} in {stops:#?}");
+    for stop in [
+        "Retry",
+        "Abort",
+        "Table",
+        "Events",
+        "waffle",
+        "Copy: kennel rollout abort ds/agent",
+    ] {
+        assert!(
+            stops.iter().any(|found| found.contains(stop)),
+            "{stop} in {stops:#?}"
+        );
     }
 
     // Through the picture by arrows, to the node that has failed by `n`.
     browser.run("document.querySelector('.waffle').focus();", &[]);
-    let option = "return document.querySelector('.waffle [role=option]:not([hidden])').textContent;";
+    let option =
+        "return document.querySelector('.waffle [role=option]:not([hidden])').textContent;";
     browser.press(key::RIGHT);
     let first = browser.run(option, &[]);
     browser.press(key::RIGHT);
@@ -51,8 +74,16 @@ fn the_page_is_used_by_keyboard_alone() {
     assert!(failed.as_str().unwrap().contains(", failed, "), "{failed}");
     browser.until_text(".node-panel", "crash");
     browser.press(key::ESCAPE);
-    browser.until("no node", "return document.querySelector('.node-panel').hidden;", &[]);
-    browser.until("the picture", "return document.activeElement?.matches('.waffle') === true;", &[]);
+    browser.until(
+        "no node",
+        "return document.querySelector('.node-panel').hidden;",
+        &[],
+    );
+    browser.until(
+        "the picture",
+        "return document.activeElement?.matches('.waffle') === true;",
+        &[],
+    );
 
     // Tabs by arrows.
     browser.run("document.getElementById('tab-problems').focus();", &[]);
@@ -64,7 +95,11 @@ fn the_page_is_used_by_keyboard_alone() {
     browser.press(key::ENTER);
     browser.until_text("dialog", "kennel rollout abort");
     browser.press(key::ESCAPE);
-    browser.until("no dialog", "return document.querySelector('dialog') === null;", &[]);
+    browser.until(
+        "no dialog",
+        "return document.querySelector('dialog') === null;",
+        &[],
+    );
     let focus = browser.run("return document.activeElement.textContent;", &[]);
     assert_eq!(focus, json!("Abort"));
     browser.press("?");

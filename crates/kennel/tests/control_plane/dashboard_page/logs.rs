@@ -31,7 +31,9 @@ fn a_log_is_followed() {
         "hostNetwork": true, "hostPID": true, "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 0, "tolerations": [{"operator": "Exists"}],
         "containers": [{"name": "main", "image": "kennel/none", "command": ["/bin/sh", "-c", command]}]});
-    kubectl.run_with_input(&["apply", "-f", "-"], &set.to_string()).ok();
+    kubectl
+        .run_with_input(&["apply", "-f", "-"], &set.to_string())
+        .ok();
     eventually(Deadline::seconds(90), || {
         // The agent has no serving certificate before somebody approves it.
         for request in kubectl.run(&["get", "csr", "-o", "name"]).ok().lines() {
@@ -39,7 +41,10 @@ fn a_log_is_followed() {
             kubectl.run(&["certificate", "approve", name]).ok();
         }
         let log = kubectl.run(&["logs", "ds/agent"]);
-        log.stdout.contains("line 2").then_some(()).ok_or(log.stderr)
+        log.stdout
+            .contains("line 2")
+            .then_some(())
+            .ok_or(log.stderr)
     });
     let dashboard = Dashboard::start(KENNEL, &kennel.kubeconfig(), &[]);
     browser.open(dashboard.address());
@@ -54,5 +59,9 @@ fn a_log_is_followed() {
     browser.until_text(".log", "Following.");
     picture(&browser, "log");
     browser.press_button("Close the log");
-    browser.until("no log", "return document.querySelector('.log').hidden;", &[]);
+    browser.until(
+        "no log",
+        "return document.querySelector('.log').hidden;",
+        &[],
+    );
 }

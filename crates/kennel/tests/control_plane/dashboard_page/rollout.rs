@@ -39,7 +39,11 @@ fn a_rollout_is_seen_as_it_happens() {
     page.rollout.check(&["promote", "ds/agent"], 0);
     page.wait_for_count("new", 30);
     browser.until_text(".title", "complete");
-    browser.until("no mark", "return document.title === 'agent · Kennel';", &[]);
+    browser.until(
+        "no mark",
+        "return document.title === 'agent · Kennel';",
+        &[],
+    );
     page.check_console();
 }
 

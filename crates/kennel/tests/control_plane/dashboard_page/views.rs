@@ -7,7 +7,8 @@ use super::fixture::Page;
 
 /// The texts of all elements of a selector.
 fn texts(browser: &Browser, selector: &str) -> Vec<String> {
-    let script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText.trim());";
+    let script =
+        "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText.trim());";
     let found = browser.run(script, &[selector.into()]);
     let found = found.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -42,7 +43,9 @@ fn all_daemonsets_are_listed_and_found_by_search() {
         "trouble first",
         "const rows = [...document.querySelectorAll('.rows tbody th')];
          return rows.map((e) => e.innerText).join() === arguments[0];",
-        &[json!("kube-system / trouble,default / agent,kube-system / nowhere")],
+        &[json!(
+            "kube-system / trouble,default / agent,kube-system / nowhere"
+        )],
     );
     browser.until_text(".rows tbody tr", "6");
     page.picture("overview");
@@ -159,7 +162,10 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
     page.show_agent();
     page.wait_for_count("新版本", 8);
     assert_eq!(browser.run(fits, &[]), true, "the DaemonSet is too wide");
-    assert_eq!(browser.run("return document.documentElement.lang;", &[]), "zh-CN");
+    assert_eq!(
+        browser.run("return document.documentElement.lang;", &[]),
+        "zh-CN"
+    );
     // A finger on a cell opens the node.
     browser.click(".waffle");
     browser.until_text(".node-panel", "sim-");
