@@ -1,7 +1,7 @@
 //! Changes: what a verb would do, and doing it. They are the commands of `kennel rollout`, and the undo of kubectl.
 
 use kennel_core::rollout::outline::Outline;
-use kennel_core::rollout::request::{Ask, Refusal, Request, request};
+use kennel_core::rollout::request::{Ask, Request, request};
 use kennel_core::why::Snapshot;
 use kennel_inspect::{command, snapshot};
 use kube::Client;
@@ -60,7 +60,9 @@ pub(crate) fn verb(query: &Query) -> Result<Verb, Failure> {
 pub(crate) fn all(outline: &Outline<'_>, undo: &Result<undo::Plan, undo::Refusal>) -> Vec<Action> {
     let actions = VERBS.into_iter().map(|verb| {
         let plan = match ask(verb, REASON) {
-            Some(ask) => request(outline, &ask).map(Plan::Annotate).map_err(for_page),
+            Some(ask) => request(outline, &ask)
+                .map(Plan::Annotate)
+                .map_err(|why| why.to_string()),
             None => undo.clone().map(Plan::Undo).map_err(|why| why.to_string()),
         };
         Action {
@@ -142,7 +144,7 @@ async fn plan(
     Ok(match ask(verb, reason) {
         Some(ask) => {
             let request = request(&snapshot::outline(found), &ask);
-            request.map(Plan::Annotate).map_err(for_page)
+            request.map(Plan::Annotate).map_err(|why| why.to_string())
         }
         None => {
             let plan = undo::read(client, set).await?;
@@ -164,11 +166,6 @@ fn ask(verb: Verb, reason: &str) -> Option<Ask> {
         Verb::Retry => Ask::Retry,
         Verb::Undo => return None,
     })
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn for_page(why: Refusal) -> String {
-    why.to_string()
 }
 
 fn target(found: &Snapshot) -> Option<String> {

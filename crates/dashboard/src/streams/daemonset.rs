@@ -117,12 +117,14 @@ impl Page {
             }
         }
         let (version, at) = self.rollout.unwrap_or((0, now));
-        let waits = version != set.version();
-        at + if waits {
-            ROLLOUT_INTERVAL
-        } else {
-            ROLLOUT_ANYWAY
-        }
+        let rollout_at = at
+            + if version == set.version() {
+                ROLLOUT_ANYWAY
+            } else {
+                ROLLOUT_INTERVAL
+            };
+        let groups_at = self.sent.as_ref().and_then(Sent::groups_at);
+        groups_at.map_or(rollout_at, |at| at.min(rollout_at))
     }
 
     /// Other stages make another picture; a node that changes its stage is part of a delta.

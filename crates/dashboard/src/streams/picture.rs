@@ -45,6 +45,8 @@ pub(super) struct Sent {
     groups: BTreeMap<String, u32>,
     reasons: BTreeMap<u32, Reason>,
     groups_at: Instant,
+    /// Something has changed since the groups were looked at.
+    groups_due: bool,
 }
 
 /// The numbers, as the page has them.
@@ -141,6 +143,7 @@ pub(super) fn picture(view: &View, set: &Set, grouping: &Grouping<'_>) -> (Pictu
         groups,
         reasons,
         groups_at: Instant::now(),
+        groups_due: false,
     };
     (all, sent)
 }
@@ -184,8 +187,9 @@ impl Sent {
             self.version = set.version();
             self.change_cells(set, &mut delta);
         }
-        if grouping.label.is_some() && self.groups_at.elapsed() >= GROUPS_INTERVAL {
-            self.groups_at = Instant::now();
+        self.groups_due = grouping.label.is_some();
+        if self.groups_due && self.groups_at.elapsed() >= GROUPS_INTERVAL {
+            (self.groups_at, self.groups_due) = (Instant::now(), false);
             self.change_groups(view, grouping, &mut delta);
         }
         let is_empty = delta == Delta::default();

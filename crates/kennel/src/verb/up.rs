@@ -56,12 +56,11 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     if args.taint_control_plane {
         controller_manager::mark_control_plane(&mut supervisor, first_node, &server.api);
     }
-    let address = match args.dashboard {
-        true => {
-            let changes = args.dashboard_allow_changes;
-            Some(dashboard::start(&mut supervisor, &server, changes).await?)
-        }
-        false => None,
+    let address = if args.dashboard {
+        let changes = args.dashboard_allow_changes;
+        Some(dashboard::start(&mut supervisor, &server, changes).await?)
+    } else {
+        None
     };
     let running = supervisor.run();
     tokio::select! {

@@ -7,7 +7,7 @@ mod command_line;
 mod commands;
 mod down_nodes;
 mod failures;
-mod fixture;
+pub(crate) mod fixture;
 mod hand_over;
 mod page;
 mod stages;
