@@ -447,6 +447,42 @@ mod tests {
         check(forgetful, &["+1", "synced", "-1", "+2"]).await;
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_linked_watch_lists_again_after_an_interruption_and_says_so() {
+        let lists = Arc::new(AtomicU32::new(0));
+        let broken = || {
+            let status =
+                json!({"kind": "Status", "status": "Failure", "code": 500, "message": "no disk"});
+            (500, status)
+        };
+        let interrupted = api(move |query| {
+            if query.contains("watch=true") {
+                return query.contains("resourceVersion=1").then(broken);
+            }
+            let version = lists.fetch_add(1, Ordering::SeqCst) + 1;
+            Some(list(&[&version.to_string()], version, ""))
+        });
+        let links = Links::default();
+        let mut changes = links.subscribe();
+        let seen = tokio::spawn(async move {
+            let mut seen = Vec::new();
+            while seen.len() < 3 && changes.changed().await.is_ok() {
+                let link = changes.borrow_and_update()["pods"].clone();
+                seen.extend(Some(link).filter(|link| *link != Link::Starting));
+            }
+            seen
+        });
+        let config = Config::default();
+        let mut watch = watch_linked(interrupted, config, "pods", None, links.clone());
+        assert_eq!(links.borrow()["pods"], Link::Starting);
+        // It runs until the last link has been seen.
+        let seen = tokio::select! {
+            seen = seen => seen.unwrap(),
+            () = async { while watch.next().await.is_some() {} } => panic!("the watch ended"),
+        };
+        assert_eq!(seen, [Link::Up, Link::Down("no disk".to_owned()), Link::Up]);
+    }
+
     fn forbidden() -> Answer {
         let status = json!({"kind": "Status", "status": "Failure", "code": 403,
             "reason": "Forbidden", "message": "pods is forbidden"});

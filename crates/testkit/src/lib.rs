@@ -25,6 +25,7 @@ pub mod machine;
 pub mod older;
 mod process;
 pub mod session;
+pub mod terminal;
 mod visitor;
 mod wire;
 

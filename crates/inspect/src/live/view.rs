@@ -23,6 +23,8 @@ type Key = (Arc<str>, Arc<str>);
 #[derive(Default)]
 pub struct View {
     connection: Connection,
+    /// Becomes the connection with the next refresh: who sees that lists are complete sees what they have.
+    connecting: Option<Connection>,
     nodes: Nodes,
     sets: BTreeMap<Key, Set>,
     namespaces: BTreeMap<Arc<str>, Annotations>,
@@ -82,13 +84,7 @@ impl View {
     }
 
     pub(super) fn connect(&mut self, connection: Connection) {
-        let synced = self.connection.synced || connection.synced;
-        let connection = Connection {
-            synced,
-            ..connection
-        };
-        self.changed |= self.connection != connection;
-        self.connection = connection;
+        self.connecting = Some(connection);
     }
 
     /// Forgets everything but the nodes.
@@ -102,6 +98,11 @@ impl View {
     pub(super) fn refresh(&mut self, now: Timestamp) -> u64 {
         let next = self.version + 1;
         let mut changed = std::mem::take(&mut self.changed);
+        if let Some(mut connection) = self.connecting.take() {
+            connection.synced |= self.connection.synced;
+            changed |= self.connection != connection;
+            self.connection = connection;
+        }
         for set in self.sets.values_mut() {
             let stale = set.picture.is_stale(now);
             let differs = stale && set.picture.refresh(&self.nodes, now);

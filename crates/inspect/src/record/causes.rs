@@ -42,6 +42,11 @@ impl Causes {
         self.known.get(node)
     }
 
+    /// For another rollout.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
     /// Has the causes of these nodes read, unless they are known or were read just now. Returns whether there are new ones.
     pub fn want(&mut self, failed: &[String]) -> bool {
         let mut news = false;

@@ -11,6 +11,8 @@ use crate::live::{Set, View};
 #[derive(Default)]
 pub struct Failures {
     all: Vec<Failure>,
+    /// Of each entry, what the picture says.
+    reasons: Vec<String>,
     /// By index of the node in the view: its entry.
     entries: BTreeMap<usize, usize>,
 }
@@ -37,11 +39,13 @@ impl Failures {
                 Some(entry) if self.all[*entry].until.is_none() => {}
                 Some(entry) => {
                     self.all[*entry].until = None;
-                    self.all[*entry].message = reason;
+                    self.all[*entry].message.clone_from(&reason);
+                    self.reasons[*entry] = reason;
                 }
                 None => {
                     let name = view.nodes().name(node);
                     self.entries.insert(node, self.all.len());
+                    self.reasons.push(reason.clone());
                     self.all.push(Failure {
                         node: name.map(ToString::to_string).unwrap_or_default(),
                         at: Some(at),
@@ -55,9 +59,10 @@ impl Failures {
 
     /// Enters the causes that are known by now.
     pub fn note_causes(&mut self, causes: &Causes) {
-        for failure in self.all.iter_mut().filter(|one| one.until.is_none()) {
-            if let Some(cause) = causes.get(&failure.node) {
-                failure.message.clone_from(cause);
+        for (failure, reason) in self.all.iter_mut().zip(&self.reasons) {
+            let cause = causes.get(&failure.node);
+            if let Some(cause) = cause.filter(|_| failure.until.is_none()) {
+                failure.message = format!("{reason}; {cause}");
             }
         }
     }

@@ -89,6 +89,7 @@ impl Recorder {
     /// What has been recorded, as of now.
     pub fn finish(mut self, view: &View, set: &Set, now: Timestamp) -> Recording {
         let nodes = self.put_in_order(view, set, now);
+        self.forget_earlier_phase();
         let status = view.status(set, now);
         let history = view.history(set, now);
         let spans = Spans::of(&self.initial, &self.changes);
@@ -120,6 +121,14 @@ impl Recorder {
             stages: stages(history),
             failures: self.failures.into_all(),
             events: events(set, self.began),
+        }
+    }
+
+    /// The end of an earlier rollout is none of this one's phases.
+    fn forget_earlier_phase(&mut self) {
+        let over = [Phase::Complete, Phase::Held].map(|phase| phase.to_string());
+        if self.phases.len() > 1 && over.contains(&self.phases[0].phase) {
+            self.phases.remove(0);
         }
     }
 

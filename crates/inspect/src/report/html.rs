@@ -9,7 +9,7 @@ use kennel_core::rollout::Outcome;
 use kennel_core::why::human_duration;
 use sha2::{Digest as _, Sha256};
 
-use super::svg::{STYLE, drawing, facts, title};
+use super::svg::{STYLE, facts, title, untitled};
 use super::{escape, millis_text};
 use crate::record::Recording;
 
@@ -40,7 +40,7 @@ pub fn html(recording: &Recording) -> Result<String, serde_json::Error> {
     let _ = writeln!(
         out,
         "<section aria-labelledby=\"over-time\">\n<h2 id=\"over-time\">Over time</h2>\n<div class=\"picture\" id=\"picture\">\n{}</div>\n</section>",
-        drawing(recording, "")
+        untitled(recording)
     );
     failures(&mut out, recording);
     stages(&mut out, recording);

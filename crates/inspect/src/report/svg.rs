@@ -11,6 +11,8 @@ use crate::record::{PhaseNote, Recording, Source};
 const WIDTH: f64 = 860.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 124.0;
+/// Height of the title.
+const TITLE: f64 = 70.0;
 /// Height of the strip that counts the nodes in between.
 const STRIP: f64 = 34.0;
 /// Failures that are named.
@@ -25,11 +27,15 @@ pub(super) const STYLE: &str = include_str!("picture.css");
 
 /// The recording as an SVG file.
 pub fn svg(recording: &Recording) -> String {
-    drawing(recording, &format!("<style>\n{STYLE}</style>\n"))
+    drawing(recording, &format!("<style>\n{STYLE}</style>\n"), 0.0)
 }
 
-/// As [`svg`], in a page that has the style sheet.
-pub(super) fn drawing(recording: &Recording, style: &str) -> String {
+/// As [`svg`], without the title, in a page that has that and the style sheet.
+pub(super) fn untitled(recording: &Recording) -> String {
+    drawing(recording, "", TITLE)
+}
+
+fn drawing(recording: &Recording, style: &str, from: f64) -> String {
     let longest = recording.nodes.iter().map(String::len).max().unwrap_or(0);
     let left = match recording.nodes.len() {
         // Characters of a monospaced font of 11 pixels.
@@ -45,8 +51,9 @@ pub(super) fn drawing(recording: &Recording, style: &str) -> String {
     let axis_y = strip_top + STRIP;
     let height = axis_y + 38.0 + named * 18.0;
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n{style}"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 {from} {WIDTH} {}\" role=\"img\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n{style}",
+        height - from
     );
     let _ = writeln!(
         out,

@@ -84,7 +84,9 @@ fn many_nodes_share_rows_and_the_picture_stays_small() {
     assert!(large.contains("a row is 13 nodes"));
     assert!(large.len() < 200_000, "{} bytes", large.len());
     assert!(!large.contains("node-17"));
-    assert!(svg(&recording(0)).contains("0 nodes"));
+    let mut none = recording(0);
+    none.changes.clear();
+    assert!(svg(&none).contains("0 nodes"));
 }
 
 #[test]
@@ -152,5 +154,5 @@ fn axes_have_few_round_ticks_for_any_length() {
     );
     assert_eq!(millis_text(999), "999ms");
     assert_eq!(millis_text(12_345), "12.3s");
-    assert_eq!(millis_text(3_600_000), "1h");
+    assert_eq!(millis_text(3_600_000), "60m");
 }

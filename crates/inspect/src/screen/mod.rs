@@ -54,7 +54,7 @@ impl Frame<'_> {
     pub fn lines(&self, size: Size, colours: bool) -> Vec<String> {
         let paint = Paint(colours);
         let mut head = vec![paint.bold(&cut(&self.title(), size.columns))];
-        head.push(cut(&self.facts(), size.columns));
+        head.extend(self.facts(size.columns));
         head.push(String::new());
         let mut tail = vec![String::new()];
         tail.extend(self.legend(paint, size.columns));
@@ -93,7 +93,8 @@ impl Frame<'_> {
         format!("DaemonSet {namespace}/{name}: {message}")
     }
 
-    fn facts(&self) -> String {
+    /// In as many lines as they need.
+    fn facts(&self, columns: usize) -> Vec<String> {
         let status = self.status;
         let mut parts = Vec::new();
         match (&status.stable, &status.target) {
@@ -108,7 +109,7 @@ impl Frame<'_> {
             parts.push(format!("{} for {ago}", status.phase));
         }
         if let Some(rate) = self.pace.per_minute() {
-            parts.push(format!("{rate:.1} nodes a minute"));
+            parts.push(format!("{rate:.1} nodes/min"));
         }
         if let Some(left) = self.left() {
             let end = self.now + left;
@@ -120,7 +121,17 @@ impl Frame<'_> {
                 human_duration(left)
             ));
         }
-        parts.join("  |  ")
+        let mut lines: Vec<String> = Vec::new();
+        for part in parts {
+            match lines.last_mut() {
+                Some(line) if line.len() + 3 + part.len() <= columns => {
+                    line.push_str(" | ");
+                    line.push_str(&part);
+                }
+                _ => lines.push(cut(&part, columns)),
+            }
+        }
+        lines
     }
 
     /// What the rate and the bakes that are left say. None while a stage ahead waits for a person.

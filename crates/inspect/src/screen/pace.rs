@@ -23,7 +23,7 @@ impl Pace {
             self.0.clear();
         }
         let within = |at: Timestamp| now.saturating_since(at) <= WINDOW;
-        while self.0.len() > 1 && !within(self.0[1].0) || self.0.len() >= SAMPLES_MAX {
+        while self.0.len() > 1 && !within(self.0[0].0) || self.0.len() >= SAMPLES_MAX {
             self.0.pop_front();
         }
         self.0.push_back((now, done));

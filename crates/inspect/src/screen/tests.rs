@@ -94,7 +94,7 @@ fn a_screen_has_the_cells_the_stages_and_the_failures() {
     let lines = screen(b"nnnnfuwwww", (80, 24), &failures);
     let expected = "\
 DaemonSet default/agent: stage 2 of 3 (50%), 4 of 5 nodes healthy
-5d8b -> 7c9f  |  Updating for 2m  |  6.0 nodes a minute  |  ends in about 50s (13:47 UTC)
+5d8b -> 7c9f | Updating for 2m | 6.0 nodes/min | ends in about 50s (13:47 UTC)
 
 # # # # X ~ . . . .
 

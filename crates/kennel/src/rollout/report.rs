@@ -13,8 +13,8 @@ use super::follow::{Follow, Present, Woken};
 use super::options::{ReportArgs, ReportFormat};
 use crate::inspect::print;
 
-/// How long after the outcome pods that stop are waited for.
-const SETTLES: Duration = Duration::from_secs(3);
+/// How long after the outcome pods that still start or stop are recorded: a revision is held as soon as no node has it.
+const SETTLES: Duration = Duration::from_secs(15);
 
 pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let mut follow = Follow::start(&args.target, args.r#for).await?;
@@ -69,11 +69,10 @@ struct Course {
 
 impl Course {
     fn note(&mut self, present: &Present<'_>) {
-        if !self.begun && present.has_outcome() {
-            // The recording begins with the last moment before the rollout.
+        if !self.begun {
+            // The recording begins once the new template counts.
             self.recorder = Recorder::start(present.set, present.now);
-        } else {
-            self.begun = true;
+            self.begun = !present.has_outcome();
         }
         self.recorder.note(present.view, present.set, present.now);
     }

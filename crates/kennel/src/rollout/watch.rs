@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use kennel_core::picture::{CellState, Counts};
 use kennel_core::rollout::Outcome;
 use kennel_core::rollout::status::Status;
-use kennel_inspect::record::Failures;
+use kennel_inspect::record::{Causes, Failures};
 use kennel_inspect::screen::{FAILURES_MAX, Frame, Pace, Size, printable};
 use kennel_types::Timestamp;
 
@@ -24,6 +24,7 @@ pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
     let mut woken = Woken::Look;
     let status = loop {
         let ended = follow.look(|present, causes| {
+            watch.begin(present, causes);
             watch.failures.note(present.view, present.set, 0);
             causes.want(&watch.failures.present());
             watch.failures.note_causes(causes);
@@ -47,6 +48,7 @@ struct Watch {
     terminal: Option<Terminal>,
     colours: bool,
     pace: Pace,
+    target: Option<String>,
     failures: Failures,
     lines: Lines,
 }
@@ -58,9 +60,20 @@ impl Watch {
             terminal: Terminal::enter()?,
             colours: std::env::var_os("NO_COLOR").is_none(),
             pace: Pace::default(),
+            target: None,
             failures: Failures::default(),
             lines: Lines::default(),
         })
+    }
+
+    /// The failures are those of one target.
+    fn begin(&mut self, present: &Present<'_>, causes: &mut Causes) {
+        if self.target != present.status.target {
+            self.target.clone_from(&present.status.target);
+            self.failures = Failures::default();
+            self.lines.failures = 0;
+            causes.forget();
+        }
     }
 
     /// Shows the present state. Returns the status if that ends the watch.
@@ -75,8 +88,10 @@ impl Watch {
         let counts = Counts::of_letters(&letters);
         self.pace.note(present.now, counts.get(CellState::New));
         let connection = present.view.connection();
-        let failed = self.failures.all().iter().filter(|one| one.until.is_none());
-        let failures: Vec<(String, String)> = failed
+        let failures: Vec<(String, String)> = self
+            .failures
+            .all()
+            .iter()
             .take(FAILURES_MAX)
             .map(|one| (one.node.clone(), one.message.clone()))
             .collect();
