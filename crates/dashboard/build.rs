@@ -27,10 +27,11 @@ fn main() -> io::Result<()> {
         }
         let name = name.to_string_lossy();
         let packed = out.join(format!("{name}.gz"));
+        let path = packed.to_string_lossy();
         fs::write(&packed, compressed(&fs::read(file.path())?)?)?;
         writeln!(
             table,
-            "File {{ name: {name:?}, packed: include_bytes!({packed:?}) }},"
+            "File {{ name: {name:?}, packed: include_bytes!({path:?}) }},"
         )
         .map_err(io::Error::other)?;
     }

@@ -197,6 +197,11 @@ impl Sent {
         (!is_empty).then_some(delta)
     }
 
+    /// When the groups are to be looked at, if they are.
+    pub(super) fn groups_at(&self) -> Option<Instant> {
+        self.groups_due.then(|| self.groups_at + GROUPS_INTERVAL)
+    }
+
     fn add_nodes(&mut self, view: &View, set: &Set, grouping: &Grouping<'_>, delta: &mut Delta) {
         let nodes = view.nodes();
         for index in self.seen..nodes.len() {
