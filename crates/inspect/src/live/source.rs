@@ -23,6 +23,8 @@ use crate::history::dated;
 /// Characters that are kept of an event's message.
 const MESSAGE_MAX: usize = 1024;
 
+pub(super) type Annotations = Arc<BTreeMap<String, String>>;
+
 /// What the watches deliver.
 pub(super) enum Input {
     Set(Change<DaemonSetView>),
@@ -31,7 +33,7 @@ pub(super) enum Input {
     Pod(Change<Option<PodView>>),
     Revision(Change<Option<DatedRevision>>),
     /// The name and the annotations.
-    Namespace(Change<(Arc<str>, Arc<BTreeMap<String, String>>)>),
+    Namespace(Change<(Arc<str>, Annotations)>),
     /// The uid and the event.
     Event(Change<(Arc<str>, Event)>),
     /// Something that cannot be decoded.

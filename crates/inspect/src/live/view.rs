@@ -13,9 +13,8 @@ use kennel_types::{Identity, Timestamp};
 
 use super::connection::Connection;
 use super::set::Set;
-use super::source::Input;
+use super::source::{Annotations, Input};
 
-type Annotations = Arc<BTreeMap<String, String>>;
 /// Namespace and name.
 type Key = (Arc<str>, Arc<str>);
 
@@ -264,12 +263,11 @@ impl View {
     fn apply_event(&mut self, uid: Arc<str>, event: Event) {
         let about: Arc<str> = event.involved_object.uid.as_str().into();
         let mut sets = self.sets.values_mut();
-        match sets.find(|set| set.picture.daemon_set().uid == about) {
-            Some(set) => set.apply_event(uid, event),
-            None => {
-                let early = self.early.entry(about).or_default();
-                early.events.insert(uid, event);
-            }
+        if let Some(set) = sets.find(|set| set.picture.daemon_set().uid == about) {
+            set.apply_event(uid, event);
+        } else {
+            let early = self.early.entry(about).or_default();
+            early.events.insert(uid, event);
         }
     }
 

@@ -137,7 +137,9 @@ impl Recorder {
         let mut indexes = order(set.picture(), view.nodes(), now);
         // Those that have been deleted meanwhile.
         let mut known = vec![false; self.initial.len()];
-        indexes.iter().for_each(|index| known[*index] = true);
+        for index in &indexes {
+            known[*index] = true;
+        }
         indexes.extend((0..self.initial.len()).filter(|index| !known[*index]));
         let outside = [GONE, CellState::NotEligible.letter()];
         let mut shown: Vec<bool> = self.initial.iter().map(|l| !outside.contains(l)).collect();

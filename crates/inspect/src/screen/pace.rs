@@ -6,7 +6,7 @@ use std::time::Duration;
 use kennel_types::Timestamp;
 
 /// The time that the rate is of.
-const WINDOW: Duration = Duration::from_secs(120);
+const WINDOW: Duration = Duration::from_mins(2);
 /// No rate is told before this long.
 const SETTLED: Duration = Duration::from_secs(2);
 /// Samples that are kept: more than one a second in the window.

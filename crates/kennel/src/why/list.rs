@@ -5,9 +5,9 @@ use kennel_inspect::colour::Colours;
 use kennel_inspect::text::{detail, summary};
 use serde::Serialize;
 
+use super::Explanation;
 use super::options::WhyArgs;
 use super::subject::Scope;
-use super::Explanation;
 
 /// The version of the format, in which items may get more fields.
 const SCHEMA: &str = "kennel-why-list/1";
