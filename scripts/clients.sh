@@ -1,8 +1,10 @@
 #!/bin/sh
-# Puts the official Python and JavaScript clients of Kubernetes below .tools, for the tests that drive them:
+# Puts the official Python and JavaScript clients of Kubernetes below .tools, for the tests that drive them, and what judges the
+# dashboard's page:
 #
 #   .tools/python-client      the packages kubernetes and jsonschema of PyPI and what they import, for PYTHONPATH
 #   .tools/javascript-client  the package @kubernetes/client-node of npm and what it imports, as node_modules
+#   .tools/axe                the package axe-core of npm, which finds barriers in pages, as node_modules
 #
 # scripts/clients lists every archive with its checksum. They are fetched from PyPI and npm (or from the registries that
 # PIP_INDEX_URL and npm_config_registry name) and unpacked; nothing is installed, and neither pip nor npm is needed. Once
@@ -41,10 +43,11 @@ python_client() {
     put "$sums" "$target"
 }
 
-javascript_client() {
-    sums=scripts/clients/javascript.sha512 target=.tools/javascript-client
+# npm_packages SUMS TARGET WHAT: packages of npm as node_modules.
+npm_packages() {
+    sums=$1 target=$2
     if is_there "$sums" "$target"; then return; fi
-    echo "clients: fetching the JavaScript client" >&2
+    echo "clients: fetching $3" >&2
     cd "$WORK/archives"
     while read -r _ file; do
         printf 'url = "%s/%s"\noutput = "%s"\n' "${REGISTRY%/}" "$file" "$file"
@@ -61,4 +64,5 @@ javascript_client() {
 }
 
 python_client
-javascript_client
+npm_packages scripts/clients/javascript.sha512 .tools/javascript-client "the JavaScript client"
+npm_packages scripts/clients/axe.sha512 .tools/axe "axe-core"

@@ -31,8 +31,9 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 #   adduser          what the package depends on, to be installed in the tests
 #   groff-base       sets the manual pages
 #   g++              libFuzzer, for the fuzz targets
+#   chromium, chromium-driver  the browser that opens the dashboard's page
 TEST="strace diffutils bind9-dnsutils sqlite3 curl python3 nodejs containerd runc containernetworking-plugins busybox-static libfaketime
-nftables iptables systemd procps adduser groff-base g++"
+nftables iptables systemd procps adduser groff-base g++ chromium chromium-driver"
 
 case ${1:-test} in
 build) PACKAGES=$BUILD ;;

@@ -41,12 +41,28 @@ impl<K> Change<K> {
     }
 }
 
+/// Whether a watch runs, for those who show it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// Its list is not complete yet.
+    #[default]
+    Starting,
+    Up,
+    /// It was interrupted, and why.
+    Down(String),
+    /// The right to watch is lacking, and this goes on without.
+    Refused,
+}
+
+/// The links of several watches, by the names that the log has for them.
+pub type Links = Arc<tokio::sync::watch::Sender<BTreeMap<&'static str, Link>>>;
+
 /// Watches for ever. Interruptions are retried with backoff, and logged with the name `what`.
 pub fn watch<K>(api: Api<K>, config: Config, what: &'static str) -> BoxStream<'static, Change<K>>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    start(api, config, what, None)
+    start(api, config, what, None, None)
 }
 
 /// As [`watch`], for what a process can do without: while the right to watch is lacking, there are no objects.
@@ -60,7 +76,23 @@ pub fn watch_optional<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    start(api, config, what, Some(consequence))
+    start(api, config, what, Some(consequence), None)
+}
+
+/// As [`watch`], or with a `consequence` as [`watch_optional`], for those who show whether it runs: `links` has its link.
+/// After an interruption it lists again, so that it is known when it runs again: a watch that goes on where it was
+/// interrupted says nothing before the next change.
+pub fn watch_linked<K>(
+    api: Api<K>,
+    config: Config,
+    what: &'static str,
+    consequence: Option<&'static str>,
+    links: Links,
+) -> BoxStream<'static, Change<K>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    start(api, config, what, consequence, Some(links))
 }
 
 fn start<K>(
@@ -68,6 +100,7 @@ fn start<K>(
     config: Config,
     what: &'static str,
     consequence: Option<&'static str>,
+    links: Option<Links>,
 ) -> BoxStream<'static, Change<K>>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -87,7 +120,9 @@ where
         known: KnownObjects::default(),
         consequence,
         refusals: 0,
+        links,
     };
+    watch.link(what, Link::Starting);
     stream::unfold(watch, move |mut watch| async move {
         let changes = watch.next(what).await?;
         Some((stream::iter(changes), watch))
@@ -116,6 +151,7 @@ struct Watch<K, B> {
     consequence: Option<&'static str>,
     /// How often the right was found lacking in a row.
     refusals: u32,
+    links: Option<Links>,
 }
 
 /// How often in a row the right to watch has to be lacking: an API server that has just started may not know its roles yet.
@@ -126,12 +162,15 @@ where
     K: Resource + 'static,
     B: Fn(Listing) -> BoxStream<'static, Result<Event<K>, watcher::Error>>,
 {
-    async fn next(&mut self, what: &str) -> Option<Vec<Change<K>>> {
+    async fn next(&mut self, what: &'static str) -> Option<Vec<Change<K>>> {
         match self.events.next().await? {
             Ok(event) => {
                 // Each try to list begins with `Init`, whether it is refused or not.
                 if !matches!(event, Event::Init) {
                     self.refusals = 0;
+                }
+                if matches!(event, Event::InitDone) {
+                    self.link(what, Link::Up);
                 }
                 Some(self.known.apply(event))
             }
@@ -141,7 +180,10 @@ where
             Err(error) => {
                 let reason = connection::describe_watch(&error);
                 tracing::warn!(error = %reason, "watching {what} was interrupted");
-                if let Some(listing) = restart(&error) {
+                let listing = restart(&error);
+                let listing = listing.or(self.links.is_some().then_some(Listing::Paged));
+                self.link(what, Link::Down(reason));
+                if let Some(listing) = listing {
                     self.restarts.sleep().await;
                     self.events = (self.begin)(listing);
                 }
@@ -153,15 +195,26 @@ where
 
 impl<K, B> Watch<K, B> {
     /// The right to watch is lacking. After a while the first list counts as complete; one warning says what follows.
-    fn refused(&mut self, what: &str, error: &watcher::Error) -> Vec<Change<K>> {
+    fn refused(&mut self, what: &'static str, error: &watcher::Error) -> Vec<Change<K>> {
         self.refusals = self.refusals.saturating_add(1);
         if self.refusals != REFUSALS {
             return Vec::new();
         }
         let consequence = self.consequence.unwrap_or_default();
         tracing::warn!(%error, "no right to list and watch {what}: {consequence}");
+        self.link(what, Link::Refused);
         let first = !std::mem::replace(&mut self.known.synced, true);
         first.then_some(Change::Synced).into_iter().collect()
+    }
+
+    fn link(&self, what: &'static str, link: Link) {
+        let Some(links) = &self.links else {
+            return;
+        };
+        links.send_if_modified(|links| {
+            let before = links.insert(what, link.clone());
+            before != Some(link)
+        });
     }
 }
 
@@ -392,6 +445,42 @@ mod tests {
             Some(list(&[&version.to_string()], version, ""))
         });
         check(forgetful, &["+1", "synced", "-1", "+2"]).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_linked_watch_lists_again_after_an_interruption_and_says_so() {
+        let lists = Arc::new(AtomicU32::new(0));
+        let broken = || {
+            let status =
+                json!({"kind": "Status", "status": "Failure", "code": 500, "message": "no disk"});
+            (500, status)
+        };
+        let interrupted = api(move |query| {
+            if query.contains("watch=true") {
+                return query.contains("resourceVersion=1").then(broken);
+            }
+            let version = lists.fetch_add(1, Ordering::SeqCst) + 1;
+            Some(list(&[&version.to_string()], version, ""))
+        });
+        let links = Links::default();
+        let mut changes = links.subscribe();
+        let seen = tokio::spawn(async move {
+            let mut seen = Vec::new();
+            while seen.len() < 3 && changes.changed().await.is_ok() {
+                let link = changes.borrow_and_update()["pods"].clone();
+                seen.extend(Some(link).filter(|link| *link != Link::Starting));
+            }
+            seen
+        });
+        let config = Config::default();
+        let mut watch = watch_linked(interrupted, config, "pods", None, links.clone());
+        assert_eq!(links.borrow()["pods"], Link::Starting);
+        // It runs until the last link has been seen.
+        let seen = tokio::select! {
+            seen = seen => seen.unwrap(),
+            () = async { while watch.next().await.is_some() {} } => panic!("the watch ended"),
+        };
+        assert_eq!(seen, [Link::Up, Link::Down("no disk".to_owned()), Link::Up]);
     }
 
     fn forbidden() -> Answer {

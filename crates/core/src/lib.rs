@@ -29,6 +29,7 @@
 //!   metrics ─▶ metric ─▶ the text of /metrics
 //!
 //!   snapshot of one DaemonSet ─▶ why ─▶ causes and remedies per node
+//!   DaemonSet, node, pod, revision changed or gone ─▶ picture ─▶ the state of each node, for people
 //! ```
 //!
 //! No I/O, no clock, no random numbers, no threads and no async: callers pass observations, times and random
@@ -55,6 +56,7 @@ pub mod names;
 pub mod natural;
 pub mod network;
 pub mod node_ipam;
+pub mod picture;
 pub mod pod;
 pub mod pod_network;
 pub mod pod_security;

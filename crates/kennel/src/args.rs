@@ -19,6 +19,7 @@ use crate::network_flags::ClusterCidr;
 use crate::reset::ResetArgs;
 use crate::rollout::RolloutArgs;
 use crate::token_args::TokenArgs;
+use crate::verb::dashboard::DashboardArgs;
 use crate::verb::doctor::DoctorArgs;
 use crate::verb::version::VersionArgs;
 use crate::why::WhyArgs;
@@ -262,6 +263,22 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Rollout(RolloutArgs),
 
+    /// Show the DaemonSets of a cluster in a browser: one cell per node, live
+    ///
+    /// Watches the cluster of --kubeconfig, of $KUBECONFIG or ~/.kube/config, with its rights, and serves a
+    /// page on this machine: all DaemonSets with trouble first; for each the state of every node, stages,
+    /// history, events, and for a node why, logs and commands. Opens the browser, if there is a display.
+    /// The printed address works once; the browser that opens it keeps the access, and the next address
+    /// is printed for another one. Read-only unless --allow-changes is given. Example:
+    ///
+    ///   kennel dashboard
+    ///   kennel dashboard --no-open --listen 127.0.0.1:6480 --allow-changes
+    ///   kennel dashboard --listen 0.0.0.0:443 --tls-cert tls.crt --tls-key tls.key
+    ///
+    /// From another machine: ssh -L 6480:127.0.0.1:6480 HOST. See docs/guides/dashboard.md.
+    #[command(verbatim_doc_comment)]
+    Dashboard(DashboardArgs),
+
     /// Benchmark a cluster's control plane with a DaemonSet on many simulated nodes
     ///
     /// Registers simulated nodes, whose pods start and stop without delay, with the cluster of
@@ -329,9 +346,12 @@ impl Verb {
             Self::Agent(args) if args.cleanup => "error",
             // Answers of the API that matter are part of the explanation.
             Self::Why(_) => "warn,kube_client=off",
+            // The screen says what is interrupted.
+            Self::Rollout(args) if args.draws() => "error,kube_client=off",
             Self::Token(_)
             | Self::Certs(_)
             | Self::Rollout(_)
+            | Self::Dashboard(_)
             | Self::Version(_)
             | Self::Backup(_)
             | Self::Restore(_)
@@ -482,6 +502,14 @@ pub(crate) struct UpArgs {
 
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
+
+    /// Serve the page of `kennel dashboard` on this machine, and print its address
+    #[arg(long)]
+    pub(crate) dashboard: bool,
+
+    /// Allow changes on that page: promote, pause, resume, abort, retry and undo
+    #[arg(long, requires = "dashboard")]
+    pub(crate) dashboard_allow_changes: bool,
 
     /// Give the first node the control-plane label and the taint `NoSchedule`
     ///

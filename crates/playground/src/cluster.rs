@@ -17,14 +17,14 @@ use kennel_simulation::scenario::Scenario;
 use kennel_standalone::controller_manager::{self, Selection};
 use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
 use kennel_standalone::supervisor::{Running, Supervisor};
-use kennel_standalone::{clients, server};
+use kennel_standalone::{clients, dashboard, server};
 use kennel_types::{Condition, ConditionType, Node, TaintEffect};
 use kube::api::{Api, ListParams};
 
 use super::args::{NODE_NAME_PREFIX, Plan, node_name};
 use super::network::Network;
 use super::node_namespace::NodeNamespace;
-use super::tour;
+use super::{progress, tour};
 
 /// The usual port of the API server.
 const API_PORT: u16 = 6443;
@@ -42,6 +42,8 @@ const EVICTION_THRESHOLDS: &str = "memory.available<32Mi,nodefs.available<64Mi";
 /// A running cluster.
 pub(super) struct Cluster {
     pub(super) server: Server,
+    /// What a browser can open, once.
+    pub(super) dashboard: Option<String>,
     components: Running,
     namespaces: Vec<NodeNamespace>,
     nodes: usize,
@@ -64,8 +66,14 @@ impl Cluster {
             .collect();
         let nodes = (&*namespaces, name_servers);
         let started = Self::start_components(plan, network, nodes, &server, &mut supervisor).await;
+        // A playground is for changing things.
+        let page = dashboard::start(&mut supervisor, &server, true).await;
+        if let Err(error) = &page {
+            progress::line(format_args!("  There is no dashboard: {error}"));
+        }
         let cluster = Self {
             server,
+            dashboard: page.ok().map(|address| address.borrow().clone()),
             components: supervisor.run(),
             namespaces,
             nodes: plan.node_names().len(),

@@ -213,6 +213,9 @@ fn introduce(
         &cluster.server,
         &format!("{} get nodes", plan.kubectl_command()),
     );
+    if let Some(address) = &cluster.dashboard {
+        progress::result(format_args!("See it:  {address}"));
+    }
     Environment {
         kubectl: plan.kubectl.clone().unwrap_or_else(|| "kubectl".into()),
         kubeconfig: cluster.server.kubeconfig.clone(),

@@ -53,6 +53,11 @@ pub fn dns(api: &Arc<Api>) -> kube::Client {
     system_user(api, "system:kennel:dns")
 }
 
+/// The client of the dashboard. Its role `kennel:dashboard` reads what the page shows, and may change DaemonSets.
+pub fn dashboard(api: &Arc<Api>) -> kube::Client {
+    system_user(api, "system:kennel:dashboard")
+}
+
 /// The client that labels and taints a control-plane node, with the role `kennel:control-plane`.
 pub fn control_plane(api: &Arc<Api>) -> kube::Client {
     system_user(api, "system:kennel:control-plane")

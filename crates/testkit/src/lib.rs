@@ -12,6 +12,7 @@
 
 mod agent;
 mod controller;
+mod dashboard;
 mod eventually;
 pub mod faulty;
 mod fetch;
@@ -24,10 +25,13 @@ pub mod machine;
 pub mod older;
 mod process;
 pub mod session;
+pub mod terminal;
+mod visitor;
 mod wire;
 
 pub use agent::{Agent, AgentPlan};
 pub use controller::Controller;
+pub use dashboard::Dashboard;
 pub use eventually::{Deadline, eventually};
 pub use fetch::{fetch, fetch_within};
 pub use helm::Helm;
@@ -35,4 +39,5 @@ pub use kennel_test_support::fresh_seed;
 pub use kubectl::{Answer, Kubectl, Version};
 pub use library::Library;
 pub use process::Kennel;
+pub use visitor::{Answered, Events, Visitor};
 pub use wire::{Access, Reply, Wire};

@@ -9,6 +9,7 @@ mod authorization;
 mod client;
 mod cluster;
 mod counters;
+mod dashboard;
 mod events;
 mod load;
 mod machine_facts;
@@ -65,7 +66,7 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 17] = [
+    const PHASES: [&str; 18] = [
         "planner",
         "idle",
         "creates",
@@ -83,6 +84,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "events",
         "agent",
         "services",
+        "dashboard",
     ];
     let known = |phase: &String| PHASES.contains(&phase.as_str()) || phase == GROWTH;
     if let Some(unknown) = phases.iter().find(|phase| !known(phase)) {
@@ -124,6 +126,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     }
     if wanted("services") {
         services::measure(&mut report)?;
+    }
+    if wanted("dashboard") {
+        runtime.block_on(dashboard::measure(&mut report))?;
     }
     if phases.iter().any(|phase| phase == GROWTH) {
         cluster::growth()?;

@@ -30,8 +30,8 @@ const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 /// Watch events that are read ahead; the watches are slowed down when it is full.
 const EVENTS_MAX: usize = 10_000;
 
-const SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
-const SET: &str = "/apis/apps/v1/namespaces/default/daemonsets/agent";
+pub(super) const SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
+pub(super) const SET: &str = "/apis/apps/v1/namespaces/default/daemonsets/agent";
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const NODE_LIST: &str = "/api/v1/nodes?limit=1";
@@ -103,11 +103,7 @@ impl Bench {
     /// Waits for the nodes, creates the DaemonSet, and starts to watch.
     async fn start(target: &Target) -> Result<Self> {
         let mut api = target.http1().await?;
-        let waited_at = Instant::now();
-        while node_count(&mut api).await? < u64::from(NODES) {
-            ensure!(waited_at.elapsed() < STEP_TIMEOUT, "nodes are missing");
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        await_nodes(&mut api, NODES).await?;
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let watched = [
             (Kind::DaemonSet, SETS),
@@ -277,7 +273,7 @@ impl Bench {
     }
 }
 
-fn daemon_set() -> Value {
+pub(super) fn daemon_set() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
         "spec": {
@@ -288,7 +284,7 @@ fn daemon_set() -> Value {
     })
 }
 
-fn template(version: &str) -> Value {
+pub(super) fn template(version: &str) -> Value {
     json!({
         "metadata": {"labels": {"app": "agent"}},
         "spec": {
@@ -297,6 +293,16 @@ fn template(version: &str) -> Value {
             "containers": [{"name": "agent", "image": format!("agent:{version}")}],
         },
     })
+}
+
+/// Waits until so many nodes have joined.
+pub(super) async fn await_nodes(api: &mut Http1, nodes: u32) -> Result<()> {
+    let waited_at = Instant::now();
+    while node_count(api).await? < u64::from(nodes) {
+        ensure!(waited_at.elapsed() < STEP_TIMEOUT, "nodes are missing");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
 }
 
 async fn node_count(api: &mut Http1) -> Result<u64> {

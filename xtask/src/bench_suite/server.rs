@@ -96,7 +96,7 @@ impl Server {
         Target::new(&self.address, &self.data.path().join("admin.kubeconfig"))
     }
 
-    pub(super) fn binary(&self) -> &Path {
+    pub(crate) fn binary(&self) -> &Path {
         &self.binary
     }
 

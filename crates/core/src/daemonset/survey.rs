@@ -78,23 +78,24 @@ pub struct Input<'a> {
 }
 
 /// Whether a DaemonSet selects a pod (rule 3.2).
-fn selects(daemon_set: &DaemonSetView, pod: &PodView) -> bool {
+pub(crate) fn selects(daemon_set: &DaemonSetView, pod: &PodView) -> bool {
     let label = |key: &str| pod.labels.get(key).map(String::as_str);
     daemon_set.selector.matches(label)
 }
 
 /// The hash label of the current template's pods: that of its revision, or the computed one if a pod carries it although
 /// the revision is missing. Otherwise only the template's generation tells which pods are updated.
-fn current_hash(input: &Input<'_>) -> Option<String> {
-    let set = input.daemon_set;
-    let data = data::of_template(&set.template);
+pub(crate) fn current_hash(
+    set: &DaemonSetView,
+    revisions: &[Revision],
+    carried: impl Fn(&str) -> bool,
+) -> Option<String> {
     let owned = |r: &&Revision| r.controller.as_ref() == Some(&set.uid) && !r.terminating;
-    let claimed: Vec<&Revision> = input.revisions.iter().filter(owned).collect();
+    let claimed: Vec<&Revision> = revisions.iter().filter(owned).collect();
     let current = config::find(&set.template, &claimed).map(|r| r.hash().to_owned());
     current.or_else(|| {
-        let computed = name::hash(&data, set.collision_count);
-        let carries = |pod: &PodView| pod.labels.get(HASH_LABEL) == Some(&computed);
-        input.pods.iter().any(carries).then(|| computed.clone())
+        let computed = name::hash(&data::of_template(&set.template), set.collision_count);
+        Some(computed).filter(|computed| carried(computed))
     })
 }
 
@@ -108,7 +109,10 @@ pub fn survey<'a>(input: &Input<'a>) -> Survey<'a> {
         surveyed.node = Some(index);
         surveyed.fit = Some(rules.judge(node));
     }
-    let hash = current_hash(input);
+    let carries = |pod: &PodView, hash: &str| pod.labels.get(HASH_LABEL).is_some_and(|h| h == hash);
+    let hash = current_hash(set, input.revisions, |hash| {
+        input.pods.iter().any(|pod| carries(pod, hash))
+    });
     for (index, pod) in input.pods.iter().enumerate() {
         let Some(target) = pod.target() else {
             continue;

@@ -39,7 +39,7 @@ pub mod stage;
 pub mod state;
 pub mod status;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 
 pub use assess::Outcome;

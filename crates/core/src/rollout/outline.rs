@@ -24,13 +24,13 @@ use crate::daemonset::{DaemonSetView, HASH_LABEL, NodeView, PodView};
 
 /// The snapshot.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
+pub struct Input<'s, 'a> {
     pub daemon_set: &'a DaemonSetView,
     /// The annotations of its Namespace (R1.1).
-    pub namespace: &'a BTreeMap<String, String>,
-    pub nodes: &'a [NodeView],
+    pub namespace: &'s BTreeMap<String, String>,
+    pub nodes: &'s [&'a NodeView],
     /// The pods that it owns or could adopt.
-    pub pods: &'a [PodView],
+    pub pods: &'s [&'a PodView],
     pub revisions: &'a [Revision],
     pub now: Timestamp,
 }
@@ -54,7 +54,11 @@ pub struct Outline<'a> {
     pub nodes: Vec<RolloutNode<'a>>,
     pub now: Timestamp,
     seed: u32,
+    /// The placement rules of the target's template.
+    rules: Rules,
     rules_of_stable: Option<Rules>,
+    /// All revisions of the DaemonSet.
+    claimed: Vec<&'a Revision>,
     by_name: BTreeMap<&'a str, usize>,
 }
 
@@ -84,31 +88,52 @@ pub struct RolloutNode<'a> {
 }
 
 impl<'a> Outline<'a> {
-    pub fn of(input: &Input<'a>) -> Self {
-        let set = input.daemon_set;
+    pub fn of(input: &Input<'_, 'a>) -> Self {
+        let owner = &input.daemon_set.uid;
+        let count = |hash: &str| {
+            let of = |pod: &&&PodView| pod.labels.get(HASH_LABEL).is_some_and(|h| h == hash);
+            let mine = |pod: &&&PodView| pod.controller.as_ref() == Some(owner);
+            input.pods.iter().filter(mine).filter(of).count()
+        };
+        let (set, revisions) = (input.daemon_set, input.revisions);
+        let mut outline = Self::without_nodes(set, input.namespace, revisions, &count, input.now);
+        outline.enter_nodes(input);
+        outline
+    }
+
+    /// What is the same for all nodes. `pods` counts the DaemonSet's pods with a hash.
+    pub fn without_nodes(
+        set: &'a DaemonSetView,
+        namespace: &BTreeMap<String, String>,
+        revisions: &'a [Revision],
+        pods: &dyn Fn(&str) -> usize,
+        now: Timestamp,
+    ) -> Self {
         let owned = |r: &&Revision| r.controller.as_ref() == Some(&set.uid) && !r.terminating;
-        let claimed: Vec<&Revision> = input.revisions.iter().filter(owned).collect();
+        let claimed: Vec<&Revision> = revisions.iter().filter(owned).collect();
         let target = config::find(&set.template, &claimed);
         let record = target.map_or_else(Record::default, |r| r.record.owned_by(&set.uid));
         let standing = record.standing();
-        let setting = Setting::parse(&set.annotations, input.namespace);
-        let mut outline = Self {
+        let setting = Setting::parse(&set.annotations, namespace);
+        let stable = find_stable(&set.uid, target, &record, &claimed, pods);
+        let template = stable.and_then(Revision::template);
+        Self {
             daemon_set: set,
             policy: policy(&setting, standing),
             setting,
             commands: Commands::parse(&set.annotations),
             target,
-            stable: find_stable(input, target, &record, standing, &claimed),
+            stable,
             record,
             standing,
             nodes: Vec::new(),
-            now: input.now,
+            now,
             seed: seed(&format!("{}/{}", set.namespace, set.name)),
-            rules_of_stable: None,
+            rules: Rules::of_template(&set.template, SOME_REQUIRED),
+            rules_of_stable: template.map(|template| Rules::of_template(&template, SOME_REQUIRED)),
+            claimed,
             by_name: BTreeMap::new(),
-        };
-        outline.enter_nodes(input, &claimed);
-        outline
+        }
     }
 
     pub fn state(&self) -> Option<&State> {
@@ -153,6 +178,11 @@ impl<'a> Outline<'a> {
         self.rules_of_stable.as_ref().map(|rules| rules.judge(node))
     }
 
+    /// The placement rules of the target's template.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     pub fn rules_of_stable(&self) -> Option<&Rules> {
         self.rules_of_stable.as_ref()
     }
@@ -162,15 +192,7 @@ impl<'a> Outline<'a> {
         policy.stage_text(self.state().map_or(0, |state| state.stage))
     }
 
-    fn enter_nodes(&mut self, input: &Input<'a>, claimed: &[&Revision]) {
-        let template = self.stable.and_then(Revision::template);
-        self.rules_of_stable =
-            template.map(|template| Rules::of_template(&template, SOME_REQUIRED));
-        let rules = Rules::of_template(&self.daemon_set.template, SOME_REQUIRED);
-        let spread = self
-            .policy
-            .as_ref()
-            .and_then(|policy| policy.spread.clone());
+    fn enter_nodes(&mut self, input: &Input<'_, 'a>) {
         let mut pods: BTreeMap<&str, Vec<&PodView>> = BTreeMap::new();
         for pod in input.pods {
             let owned = pod.controller.as_ref() == Some(&self.daemon_set.uid);
@@ -181,49 +203,57 @@ impl<'a> Outline<'a> {
         let mut found = Vec::new();
         let mut places = Places::default();
         for view in input.nodes {
-            let wanted = rules.selects_ready(view);
-            let by_stable = self.rules_of_stable.as_ref();
-            let by_stable = by_stable.is_some_and(|rules| rules.selects_ready(view));
-            if !wanted && !by_stable {
-                continue;
-            }
-            let value = spread.as_ref().and_then(|key| view.labels.get(key));
-            let value: Arc<str> = value.map_or("", String::as_str).into();
             let pods = pods.get(&*view.name).map_or(&[][..], Vec::as_slice);
-            let mut node = self.rollout_node(view, value, wanted, pods, claimed);
-            let kept_away = wanted && !rules.judge(view).run;
-            node.awaits_return = node.is_skipped(self.policy.as_ref())
-                && (view.ready == Readiness::Unknown || kept_away);
-            places.insert(&node.value, node.place, found.len());
-            found.push(node);
+            if let Some(node) = self.judge(view, pods) {
+                places.insert(&node.value, node.place, found.len());
+                found.push(node);
+            }
         }
         for index in places.ranked() {
-            let mut node = found[index].clone();
-            node.admitted = self.admits(&node);
+            let node = found[index].clone();
             self.by_name.insert(&node.view.name, self.nodes.len());
             self.nodes.push(node);
         }
     }
 
-    fn rollout_node(
+    /// One node, if it is one of the rollout's, from its pods that are not being deleted.
+    pub fn judge<'n>(&self, view: &'n NodeView, pods: &[&PodView]) -> Option<RolloutNode<'n>> {
+        let wanted = self.rules.selects_ready(view);
+        let by_stable = self.rules_of_stable.as_ref();
+        let by_stable = by_stable.is_some_and(|rules| rules.selects_ready(view));
+        if !wanted && !by_stable {
+            return None;
+        }
+        let mut node = self.rollout_node(view, wanted, pods);
+        let kept_away = wanted && !self.rules.judge(view).run;
+        node.awaits_return = node.is_skipped(self.policy.as_ref())
+            && (view.ready == Readiness::Unknown || kept_away);
+        node.admitted = self.admits(&node);
+        Some(node)
+    }
+
+    /// Whether a pod is of the target's revision (R2.2).
+    pub fn is_of_target(&self, pod: &PodView) -> bool {
+        let hash = pod.labels.get(HASH_LABEL).map(String::as_str);
+        let known = self.claimed.iter().any(|r| Some(r.hash()) == hash);
+        let generation = self.daemon_set.template_generation.filter(|_| !known);
+        is_updated(pod, self.target.map_or("", Revision::hash), generation)
+    }
+
+    fn rollout_node<'n>(
         &self,
-        view: &'a NodeView,
-        value: Arc<str>,
+        view: &'n NodeView,
         wanted: bool,
         pods: &[&PodView],
-        claimed: &[&Revision],
-    ) -> RolloutNode<'a> {
+    ) -> RolloutNode<'n> {
         let (set, policy) = (self.daemon_set, self.policy.as_ref());
-        let of_target = |pod: &&&PodView| {
-            let hash = pod.labels.get(HASH_LABEL).map(String::as_str);
-            let known = claimed.iter().any(|revision| Some(revision.hash()) == hash);
-            let generation = set.template_generation.filter(|_| !known);
-            is_updated(pod, self.target.map_or("", Revision::hash), generation)
-        };
+        let spread = policy.and_then(|policy| policy.spread.as_ref());
+        let value = spread.and_then(|key| view.labels.get(key));
         let available = |pod: &&PodView| {
             let at = pod.available_at(set.min_ready_seconds);
             at.is_some_and(|at| at <= self.now)
         };
+        let of_target = |pod: &&&PodView| self.is_of_target(pod);
         let target: Vec<&PodView> = pods.iter().filter(of_target).copied().collect();
         let restarts = policy.map_or(u32::MAX, |policy| policy.max_restarts);
         let deadline = policy.map(|policy| policy.healthy_deadline);
@@ -260,7 +290,7 @@ impl<'a> Outline<'a> {
                 .any(|pod| pod.health.before == Before::Failing),
             target_created: target.iter().map(|pod| pod.created).min(),
             place: Place::of(self.seed, &view.name),
-            value,
+            value: value.map_or("", String::as_str).into(),
         }
     }
 
@@ -322,25 +352,19 @@ fn policy(setting: &Setting, standing: Standing) -> Option<Policy> {
 }
 
 fn find_stable<'a>(
-    input: &Input<'a>,
+    owner: &Arc<str>,
     target: Option<&Revision>,
     record: &Record,
-    standing: Standing,
     claimed: &[&'a Revision],
+    pods: &dyn Fn(&str) -> usize,
 ) -> Option<&'a Revision> {
     let by_hash = |hash: &str| claimed.iter().copied().find(|r| r.hash() == hash);
-    match (&record.state, standing) {
+    match (&record.state, record.standing()) {
         (_, Standing::Direct) => None,
         (Some(state), Standing::Staged | Standing::Back) => {
             state.stable.as_deref().and_then(by_hash)
         }
         _ => {
-            let owner = &input.daemon_set.uid;
-            let pods = |hash: &str| {
-                let of = |pod: &&PodView| pod.labels.get(HASH_LABEL).is_some_and(|h| h == hash);
-                let mine = |pod: &&PodView| pod.controller.as_ref() == Some(owner);
-                input.pods.iter().filter(mine).filter(of).count()
-            };
             let found = stable::hash(owner, target, claimed, pods).and_then(by_hash);
             found.filter(|found| target.is_none_or(|target| target.uid != found.uid))
         }

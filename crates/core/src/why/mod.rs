@@ -91,8 +91,8 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
     let rollout = Outline::of(&outline::Input {
         daemon_set: &snapshot.daemon_set,
         namespace: &snapshot.namespace,
-        nodes: &views,
-        pods: &pods,
+        nodes: &views.iter().collect::<Vec<_>>(),
+        pods: &pods.iter().collect::<Vec<_>>(),
         revisions: &snapshot.revisions,
         now: snapshot.now,
     });

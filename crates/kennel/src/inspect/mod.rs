@@ -1,11 +1,7 @@
-//! What the verbs that look at one DaemonSet of any cluster share (`kennel why`, `kennel rollout`): flags, lists of the
-//! API, the snapshot that `kennel_core` explains, colours.
+//! What the verbs that look at one DaemonSet of any cluster share (`kennel why`, `kennel rollout`) on the command line: flags,
+//! the connection, printing. What they read and explain is in `kennel_inspect`.
 
-pub(crate) mod colour;
-pub(crate) mod details;
-pub(crate) mod lists;
 pub(crate) mod options;
-pub(crate) mod snapshot;
 
 use std::io::Write as _;
 

@@ -8,13 +8,14 @@ use kennel_client::api;
 use kennel_core::rollout::PREFIX;
 use kennel_core::rollout::condition::TYPES;
 use kennel_core::rollout::hand_over::obstacle;
+use kennel_inspect::{lists, snapshot};
 use kube::Client;
 use serde_json::{Value, json};
 
 use super::options::HandOverArgs;
-use super::{OK, REFUSED, Views};
+use super::{OK, REFUSED};
 use crate::inspect::options::ClusterArgs;
-use crate::inspect::{connect, lists, print, snapshot};
+use crate::inspect::{connect, print};
 
 const DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -95,7 +96,7 @@ async fn obstacle_of(client: &Client, set: &Value) -> anyhow::Result<Option<Stri
         name_of(set),
         unread.join("; ")
     );
-    Ok(obstacle(&Views::of(snapshot).outline()))
+    Ok(obstacle(&snapshot::outline(&snapshot)))
 }
 
 fn is_annotated(object: &Value) -> bool {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use crate::inspect::options::{ClusterArgs, DaemonSetName, Output};
 
@@ -11,6 +11,13 @@ use crate::inspect::options::{ClusterArgs, DaemonSetName, Output};
 pub(crate) struct RolloutArgs {
     #[command(subcommand)]
     pub(crate) verb: RolloutVerb,
+}
+
+impl RolloutArgs {
+    /// Whether it draws on the terminal all the time.
+    pub(crate) fn draws(&self) -> bool {
+        matches!(self.verb, RolloutVerb::Watch(_))
+    }
 }
 
 /// One DaemonSet of a cluster.
@@ -95,6 +102,54 @@ pub(crate) struct HistoryArgs {
 }
 
 #[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Go on after the end, with the next rollout
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+
+    /// Watch at most this long: 90s, 10m, 1h30m [default: without end]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// A page that shows any moment of the rollout
+    #[default]
+    Html,
+    /// A picture
+    Svg,
+    /// Machine-readable; see docs/reference/rollout.md
+    Json,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Form of the report
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: ReportFormat,
+
+    /// Write it to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Record the next rollout: wait for it, if none is under way
+    #[arg(long)]
+    pub(crate) next: bool,
+
+    /// Wait and record at most this long: 90s, 10m, 1h30m [default: until the rollout has an outcome]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) r#for: Option<Duration>,
+}
+
+#[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct HandOverArgs {
     /// Only say what stands in the way
     #[arg(long)]
@@ -135,6 +190,31 @@ pub(crate) enum RolloutVerb {
     /// Without a rollout policy it judges as `kubectl rollout status` does.
     #[command(verbatim_doc_comment)]
     Status(StatusArgs),
+
+    /// Look at a rollout: one cell for each node
+    ///
+    /// A screen that is kept up to date: a cell for each node by what it runs and how it is, the stages,
+    /// how fast nodes get the target and when that ends, and the first failures with their causes.
+    /// Where there is no room for all nodes, several share a block. It ends with the rollout, and Ctrl-C
+    /// ends it before. Without a terminal it writes a line for each change. Colours are off with NO_COLOR.
+    /// Exit codes are those of `status`. Examples:
+    ///
+    ///   kennel rollout watch ds/agent -n monitoring
+    ///   kennel rollout watch ds/agent --follow
+    #[command(verbatim_doc_comment)]
+    Watch(WatchArgs),
+
+    /// Write a rollout as one file: which node ran what when, who failed and why, durations
+    ///
+    /// Of a rollout under way it records until that has an outcome (as `status --watch`), until Ctrl-C,
+    /// or for the time of --for. Of one that is over it shows what the API still knows, and says what it
+    /// does not. The file loads nothing. Exit code 0: the report is written. Examples:
+    ///
+    ///   kubectl apply -f agent.yaml && kennel rollout report ds/agent -f rollout.html
+    ///   kennel rollout report ds/agent --next -o svg -f rollout.svg
+    ///   kennel rollout report ds/agent -o json | jq .failures
+    #[command(verbatim_doc_comment)]
+    Report(ReportArgs),
 
     /// Show which nodes each stage takes, and the earliest end
     ///

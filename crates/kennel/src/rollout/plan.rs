@@ -6,13 +6,14 @@ use anyhow::Context as _;
 use kennel_client::api;
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::rollout::plan::Plan;
+use kennel_inspect::{lists, snapshot};
 use kube::api::{PostParams, Request};
 use kube::{Client, Error};
 use serde_json::Value;
 
 use super::options::PlanArgs;
-use super::{OK, Views, manifest};
-use crate::inspect::{connect, lists, print, snapshot};
+use super::{OK, manifest};
+use crate::inspect::{connect, print};
 
 pub(super) async fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let (client, default_namespace) = connect(&args.cluster).await?;
@@ -32,8 +33,8 @@ pub(super) async fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     };
     let changes = live.is_none_or(|live| live.template != wanted.template);
     let mut unread = Vec::new();
-    let views = Views::of(snapshot::read_basics(&client, wanted, &mut unread).await?);
-    let mut plan = Plan::of(&views.outline(), changes);
+    let snapshot = snapshot::read_basics(&client, wanted, &mut unread).await?;
+    let mut plan = Plan::of(&snapshot::outline(&snapshot), changes);
     plan.notes.extend(unread);
     print(&args.output.render(&plan, || plan.text(args.all))?)?;
     Ok(OK.into())

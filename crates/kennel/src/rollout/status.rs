@@ -11,15 +11,16 @@ use kennel_client::feed;
 use kennel_core::rollout::Outcome;
 use kennel_core::rollout::state::Phase;
 use kennel_core::rollout::status::Status;
-use kennel_core::why::{Cause, NodeAnswer, explain};
+use kennel_core::why::explain;
+use kennel_inspect::{Error, causes, snapshot};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher::Config;
 
+use super::OK;
 use super::options::StatusArgs;
-use super::{OK, Views};
 use crate::inspect::options::Output;
-use crate::inspect::{connect, print, snapshot};
+use crate::inspect::{connect, print};
 
 const FAILED: u8 = 1;
 const IN_PROGRESS: u8 = 3;
@@ -48,7 +49,7 @@ pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     Ok(code(status.outcome).into())
 }
 
-fn code(outcome: Outcome) -> u8 {
+pub(super) fn code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Complete => OK,
         Outcome::Failed => FAILED,
@@ -67,12 +68,9 @@ async fn read(client: &Client, namespace: &str, name: &str) -> anyhow::Result<(S
         tracing::warn!("{note}");
     }
     let answer = explain(&snapshot);
-    let problem = |node: &&NodeAnswer| !node.ok() || node.cause == Cause::NewPodNotAvailable;
-    let views = Views::of(snapshot);
-    let status = Status::of(&views.outline(), |name| {
-        let mut nodes = answer.nodes.iter().filter(problem);
-        let found = nodes.find(|node| node.node == name);
-        found.map(|node| node.message.clone())
+    let causes = causes::of(&answer);
+    let status = Status::of(&snapshot::outline(&snapshot), |name| {
+        causes.get(name).cloned()
     });
     Ok((status, selector))
 }
@@ -133,7 +131,7 @@ impl<'a> Watch<'a> {
                 Ok(None) => failing_since = None,
                 Err(error) => {
                     let since = *failing_since.get_or_insert_with(Instant::now);
-                    let is_gone = error.is::<snapshot::NotFound>();
+                    let is_gone = error.downcast_ref().is_some_and(Error::is_not_found);
                     let never = self.last.is_none();
                     if is_gone || never || since.elapsed() > UNREADABLE_MAX {
                         return Err(error);

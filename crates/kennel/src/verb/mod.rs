@@ -5,6 +5,7 @@ mod backup;
 mod bench;
 mod certs;
 mod controller;
+pub(crate) mod dashboard;
 mod dns;
 pub(crate) mod doctor;
 mod reset;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Token(args) => token::run(args).await,
             Verb::Certs(args) => certs::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
+            Verb::Dashboard(args) => dashboard::run(args).await,
             Verb::Dns(args) => dns::run(args).await,
             Verb::Bench(args) => bench::run(args).await,
             Verb::Completions(args) => generate::print(&args),

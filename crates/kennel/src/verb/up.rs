@@ -5,11 +5,13 @@ use kennel_server::server::Server;
 use kennel_simulation::Simulation;
 use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
 use kennel_standalone::supervisor::Supervisor;
-use kennel_standalone::{clients, controller_manager, server};
+use kennel_standalone::{clients, controller_manager, dashboard, server};
+use tokio::sync::watch;
 
 use super::server::{STOP_TIMEOUT, bind_dns, config, new_files};
 use super::{agent, dns};
 use crate::args::UpArgs;
+use crate::inspect::print;
 use crate::signals::Signals;
 
 /// Runs everything until SIGINT or SIGTERM.
@@ -54,15 +56,38 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     if args.taint_control_plane {
         controller_manager::mark_control_plane(&mut supervisor, first_node, &server.api);
     }
+    let address = if args.dashboard {
+        let changes = args.dashboard_allow_changes;
+        Some(dashboard::start(&mut supervisor, &server, changes).await?)
+    } else {
+        None
+    };
     let running = supervisor.run();
     tokio::select! {
         () = signals.received() => {}
+        () = announce_dashboard(address) => {}
         failure = server.failed() => return Err(failure.into()),
     }
     tracing::info!("stopping");
     running.stop(STOP_TIMEOUT).await;
     server.stop().await;
     Ok(())
+}
+
+/// Prints the address of the dashboard, and the next one each time that one was used; without one, how to start one. Never
+/// returns. A closed stdout is not an error.
+async fn announce_dashboard(address: Option<watch::Receiver<String>>) {
+    let line = |what: &str, how: &str| drop(print(&format!("{what}  {how}\n")));
+    match address {
+        None => line("See it:", "kennel dashboard"),
+        Some(mut address) => {
+            line("See it:", &address.borrow_and_update());
+            while address.changed().await.is_ok() {
+                line("See it in another browser:", &address.borrow_and_update());
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 /// Starts the server, and prepares its node.

@@ -1,12 +1,13 @@
 //! The answers about several DaemonSets: problems first, and a line for each DaemonSet that has none.
 
 use kennel_core::why::Answer;
+use kennel_inspect::colour::Colours;
+use kennel_inspect::text::{detail, summary};
 use serde::Serialize;
 
+use super::Explanation;
 use super::options::WhyArgs;
 use super::subject::Scope;
-use super::{Explanation, detail, summary};
-use crate::inspect::colour::Colours;
 
 /// The version of the format, in which items may get more fields.
 const SCHEMA: &str = "kennel-why-list/1";

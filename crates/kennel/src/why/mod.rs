@@ -7,19 +7,18 @@
 //!
 //! It only reads. If it may not read something, it says so and explains the rest.
 
-mod detail;
 mod list;
-mod log;
 mod options;
 mod subject;
-mod summary;
 mod targets;
 
 use kennel_core::why::{Answer, Snapshot};
+use kennel_inspect::colour::Colours;
+use kennel_inspect::text::{detail, summary};
+use kennel_inspect::{details, snapshot};
 use kube::Client;
 
-use crate::inspect::colour::Colours;
-use crate::inspect::{connect, details, print, snapshot};
+use crate::inspect::{connect, print};
 pub(crate) use options::WhyArgs;
 use subject::{Scope, Subject};
 use targets::{Target, Targets};
@@ -95,7 +94,7 @@ async fn explain(
     let nodes = match snapshot::Nodes::read(client).await {
         Ok(nodes) => nodes,
         Err(error) => {
-            errors.push(error);
+            errors.push(error.into());
             return Vec::new();
         }
     };
@@ -119,7 +118,7 @@ async fn explain(
                 });
             }
             Err(error) if errors.iter().any(|e| e.to_string() == error.to_string()) => {}
-            Err(error) => errors.push(error),
+            Err(error) => errors.push(error.into()),
         }
     }
     explanations

@@ -4,6 +4,8 @@ use anyhow::Context as _;
 use kennel_client::api;
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::natural;
+use kennel_inspect::lists::{get, list};
+use kennel_inspect::{Error, snapshot};
 use kennel_types::Pod;
 use kennel_types::meta::controller;
 use kube::Client;
@@ -11,8 +13,6 @@ use serde::de::{Deserialize as _, IgnoredAny};
 use serde_json::Value;
 
 use super::targets::{Target, Targets};
-use crate::inspect::lists::{get, list};
-use crate::inspect::snapshot;
 
 /// Where to look.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ async fn named(client: &Client, scope: &Scope, target: &Target) -> anyhow::Resul
 
 fn is_not_found(error: &anyhow::Error) -> bool {
     let in_all = matches!(error.downcast_ref(), Some(SubjectError::NoDaemonSet(_)));
-    in_all || error.is::<snapshot::NotFound>()
+    in_all || error.downcast_ref().is_some_and(Error::is_not_found)
 }
 
 fn subject(daemon_set: DaemonSetView) -> Subject {
@@ -117,7 +117,7 @@ async fn all(client: &Client, scope: &Scope, fields: Option<&str>) -> anyhow::Re
     let sets = list(client, &path, None, fields).await;
     let sets = sets.context("cannot list DaemonSets")?.into_iter();
     let sets = sets.map(snapshot::daemon_set_view);
-    let mut sets = sets.collect::<anyhow::Result<Vec<_>>>()?;
+    let mut sets = sets.collect::<Result<Vec<_>, _>>()?;
     sets.sort_by(|a, b| {
         natural::compare(&a.namespace, &b.namespace)
             .then_with(|| natural::compare(&a.name, &b.name))
@@ -205,8 +205,8 @@ async fn owner(client: &Client, object: &Value) -> anyhow::Result<Subject> {
     };
     match snapshot::daemon_set(client, namespace, &owner.name).await {
         Ok(set) if *set.uid != *owner.uid => Err(gone().into()),
-        Err(error) if error.is::<snapshot::NotFound>() => Err(gone().into()),
-        Err(error) => Err(error),
+        Err(error) if error.is_not_found() => Err(gone().into()),
+        Err(error) => Err(error.into()),
         Ok(daemon_set) => Ok(Subject {
             daemon_set,
             pod: Some(name.to_owned()),

@@ -15,6 +15,8 @@ mod clients;
 mod cluster_faults;
 mod container_failures;
 mod daemonset_controller;
+mod dashboard;
+mod dashboard_page;
 mod dns;
 mod explain;
 mod garbage_collection;

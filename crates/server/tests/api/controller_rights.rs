@@ -91,6 +91,18 @@ const DNS: Rights = &[
     ("list watch", "nodes"),
 ];
 
+const DASHBOARD: Rights = &[
+    ("get list watch", "namespaces"),
+    ("get list watch", "nodes"),
+    ("get list watch", "pods"),
+    ("get", "pods/log"),
+    ("get list watch", "events"),
+    ("get list watch patch", "daemonsets.apps"),
+    ("get list watch", "controllerrevisions.apps"),
+    ("get list", "nodes.metrics.k8s.io"),
+    ("get list", "pods.metrics.k8s.io"),
+];
+
 const SIMULATED_NODES: Rights = &[("list watch", "nodes"), ("list watch", "pods")];
 
 const POD_COLLECTOR: Rights = &[
@@ -245,6 +257,12 @@ async fn informers_read_eight_kinds_and_write_nothing() {
 async fn the_dns_server_reads_three_kinds_and_writes_nothing() {
     let user = User::authenticated("system:kennel:dns", Vec::new());
     check("the DNS server", user, DNS).await;
+}
+
+#[tokio::test]
+async fn the_dashboard_reads_what_it_shows_and_changes_daemonsets_alone() {
+    let user = User::authenticated("system:kennel:dashboard", Vec::new());
+    check("the dashboard", user, DASHBOARD).await;
 }
 
 #[tokio::test]

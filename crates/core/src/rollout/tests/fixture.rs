@@ -15,14 +15,14 @@ use crate::rollout::state::{Accepted, AllNodes, Cut, Phase, Reason, Record, Stat
 use crate::selector::Selector;
 
 /// In seconds since the epoch.
-pub(super) const NOW: i64 = 1_000_000;
+pub(crate) const NOW: i64 = 1_000_000;
 
-pub(super) struct Fixture {
-    pub(super) set: DaemonSetView,
-    pub(super) namespace: BTreeMap<String, String>,
-    pub(super) nodes: Vec<NodeView>,
-    pub(super) pods: Vec<PodView>,
-    pub(super) revisions: Vec<Revision>,
+pub(crate) struct Fixture {
+    pub(crate) set: DaemonSetView,
+    pub(crate) namespace: BTreeMap<String, String>,
+    pub(crate) nodes: Vec<NodeView>,
+    pub(crate) pods: Vec<PodView>,
+    pub(crate) revisions: Vec<Revision>,
 }
 
 fn template(image: &str) -> Value {
@@ -56,7 +56,7 @@ fn node(name: &str) -> NodeView {
     }
 }
 
-pub(super) fn state(phase: Phase, stage: usize, cut: Cut) -> State {
+pub(crate) fn state(phase: Phase, stage: usize, cut: Cut) -> State {
     State {
         owner: "uid-agent".into(),
         stable: Some("old".into()),
@@ -72,11 +72,11 @@ pub(super) fn state(phase: Phase, stage: usize, cut: Cut) -> State {
     }
 }
 
-pub(super) const ALL: Cut = Cut::All(AllNodes);
+pub(crate) const ALL: Cut = Cut::All(AllNodes);
 
 impl Fixture {
     /// So many nodes `n1`, `n2`, …; the target has been applied, and no controller has seen it.
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(crate) fn new(nodes: usize) -> Self {
         let mut old = revision("old", 1, "agent:1");
         old.record.verdict = Some(Verdict::Stable);
         let names: Vec<String> = (1..=nodes).map(|number| format!("n{number}")).collect();
@@ -113,21 +113,21 @@ impl Fixture {
         fixture
     }
 
-    pub(super) fn annotate(mut self, key: &str, value: &str) -> Self {
+    pub(crate) fn annotate(mut self, key: &str, value: &str) -> Self {
         let mut annotations = (*self.set.annotations).clone();
         annotations.insert(format!("{PREFIX}{key}"), value.to_owned());
         self.set.annotations = Arc::new(annotations);
         self
     }
 
-    pub(super) fn label(mut self, node: &str, key: &str, value: &str) -> Self {
+    pub(crate) fn label(mut self, node: &str, key: &str, value: &str) -> Self {
         let mut nodes = self.nodes.iter_mut();
         let found = nodes.find(|found| *found.name == *node).unwrap();
         found.labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    pub(super) fn down(mut self, node: &str) -> Self {
+    pub(crate) fn down(mut self, node: &str) -> Self {
         let mut nodes = self.nodes.iter_mut();
         let found = nodes.find(|found| *found.name == *node).unwrap();
         found.ready = Readiness::Unknown;
@@ -135,7 +135,7 @@ impl Fixture {
     }
 
     /// The target's record.
-    pub(super) fn record(mut self, verdict: Verdict, state: State) -> Self {
+    pub(crate) fn record(mut self, verdict: Verdict, state: State) -> Self {
         self.revisions[1].record = Record {
             verdict: Some(verdict),
             state: Some(state),
@@ -143,11 +143,11 @@ impl Fixture {
         self
     }
 
-    pub(super) fn progressing(self, phase: Phase, stage: usize, cut: Cut) -> Self {
+    pub(crate) fn progressing(self, phase: Phase, stage: usize, cut: Cut) -> Self {
         self.record(Verdict::Progressing, state(phase, stage, cut))
     }
 
-    pub(super) fn because(mut self, code: &str, message: &str) -> Self {
+    pub(crate) fn because(mut self, code: &str, message: &str) -> Self {
         let state = self.revisions[1].record.state.as_mut().unwrap();
         state.reason = Some(Reason {
             code: code.into(),
@@ -156,14 +156,14 @@ impl Fixture {
         self
     }
 
-    pub(super) fn seen(mut self, key: &str, value: &str) -> Self {
+    pub(crate) fn seen(mut self, key: &str, value: &str) -> Self {
         let state = self.revisions[1].record.state.as_mut().unwrap();
         state.seen.insert(key.into(), value.into());
         self
     }
 
     /// Replaces the pod of a node by an available one of this revision.
-    pub(super) fn pod(mut self, node: &str, hash: &str) -> Self {
+    pub(crate) fn pod(mut self, node: &str, hash: &str) -> Self {
         self.pods
             .retain(|pod| pod.bound_to.as_deref() != Some(node));
         let labels = [("app", "agent"), (HASH_LABEL, hash)];
@@ -186,7 +186,7 @@ impl Fixture {
     }
 
     /// The target's pod on a node, which cannot pull its image.
-    pub(super) fn unpullable(mut self, node: &str) -> Self {
+    pub(crate) fn unpullable(mut self, node: &str) -> Self {
         self = self.pod(node, "new");
         let pod = self.pods.last_mut().unwrap();
         pod.ready_since = None;
@@ -194,26 +194,26 @@ impl Fixture {
         self
     }
 
-    pub(super) fn outline(&self) -> Outline<'_> {
+    pub(crate) fn outline(&self) -> Outline<'_> {
         Outline::of(&Input {
             daemon_set: &self.set,
             namespace: &self.namespace,
-            nodes: &self.nodes,
-            pods: &self.pods,
+            nodes: &self.nodes.iter().collect::<Vec<_>>(),
+            pods: &self.pods.iter().collect::<Vec<_>>(),
             revisions: &self.revisions,
             now: Timestamp::from_secs(NOW),
         })
     }
 
     /// The names of the nodes in the order of the rollout.
-    pub(super) fn order(&self) -> Vec<String> {
+    pub(crate) fn order(&self) -> Vec<String> {
         let outline = self.outline();
         let names = outline.nodes.iter().map(|node| node.view.name.to_string());
         names.collect()
     }
 
     /// Gives the first so many nodes in order an available pod of the target.
-    pub(super) fn updated(mut self, count: usize) -> Self {
+    pub(crate) fn updated(mut self, count: usize) -> Self {
         for name in &self.order()[..count] {
             self = self.pod(name, "new");
         }

@@ -1,6 +1,6 @@
 //! What people are shown of a rollout, from a snapshot.
 
-mod fixture;
+pub(crate) mod fixture;
 mod hand_over;
 mod history;
 mod plan;

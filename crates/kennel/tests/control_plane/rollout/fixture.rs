@@ -10,27 +10,27 @@ use crate::why::fixture::{self as cluster, KENNEL};
 
 const TIMEOUT_SECONDS: u64 = 60;
 /// As an argument; no rollout here takes that long.
-pub(super) const WATCH: &str = "--timeout=60s";
+pub(crate) const WATCH: &str = "--timeout=60s";
 
-pub(super) struct Fixture {
-    pub(super) cluster: cluster::Fixture,
+pub(crate) struct Fixture {
+    pub(crate) cluster: cluster::Fixture,
     policy: Vec<(String, String)>,
     strategy: Value,
 }
 
 impl Fixture {
     /// So many nodes, all with version 1, and a policy.
-    pub(super) fn new(nodes: usize, policy: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(nodes: usize, policy: &[(&str, &str)]) -> Self {
         Self::with("", nodes, policy)
     }
 
     /// The same, with a scenario.
-    pub(super) fn with(scenario: &str, nodes: usize, policy: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(scenario: &str, nodes: usize, policy: &[(&str, &str)]) -> Self {
         Self::with_flags(&[], scenario, nodes, policy)
     }
 
     /// With flags of `kennel up`.
-    pub(super) fn with_flags(
+    pub(crate) fn with_flags(
         flags: &[&str],
         scenario: &str,
         nodes: usize,
@@ -42,12 +42,12 @@ impl Fixture {
     }
 
     /// A cluster with so many nodes.
-    pub(super) fn of(cluster: cluster::Fixture, nodes: usize, policy: &[(&str, &str)]) -> Self {
+    pub(crate) fn of(cluster: cluster::Fixture, nodes: usize, policy: &[(&str, &str)]) -> Self {
         let strategy = json!({"rollingUpdate": {"maxUnavailable": "100%"}});
         Self::with_strategy(cluster, nodes, policy, strategy)
     }
 
-    pub(super) fn with_strategy(
+    pub(crate) fn with_strategy(
         cluster: cluster::Fixture,
         nodes: usize,
         policy: &[(&str, &str)],
@@ -71,7 +71,7 @@ impl Fixture {
     }
 
     /// The manifest of a version.
-    pub(super) fn manifest(&self, version: &str) -> String {
+    pub(crate) fn manifest(&self, version: &str) -> String {
         let image = format!("example.com/agent:{version}");
         let mut set = cluster::daemon_set(
             json!({"updateStrategy": self.strategy}),
@@ -84,14 +84,14 @@ impl Fixture {
         set.to_string()
     }
 
-    pub(super) fn apply(&self, version: &str) {
+    pub(crate) fn apply(&self, version: &str) {
         let kubectl = &self.cluster.kubectl;
         kubectl
             .run_with_input(&["apply", "-f", "-"], &self.manifest(version))
             .ok();
     }
 
-    pub(super) fn rollout(&self, arguments: &[&str]) -> Answer {
+    pub(crate) fn rollout(&self, arguments: &[&str]) -> Answer {
         let mut command = Command::new(KENNEL);
         command.arg("rollout").args(arguments);
         command
@@ -101,14 +101,14 @@ impl Fixture {
     }
 
     /// Runs it, checks the exit code, and returns stdout and stderr.
-    pub(super) fn check(&self, arguments: &[&str], code: i32) -> String {
+    pub(crate) fn check(&self, arguments: &[&str], code: i32) -> String {
         let answer = self.rollout(arguments);
         let shown = format!("{}{}", answer.stdout, answer.stderr);
         assert_eq!(answer.code, code, "{arguments:?}: {shown}");
         shown
     }
 
-    pub(super) fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let answer = self.rollout(&[arguments, &["-o", "json"]].concat());
         serde_json::from_str(&answer.stdout).unwrap_or_else(|error| {
             panic!("{error}: {}{}", answer.stdout, answer.stderr);
@@ -116,14 +116,14 @@ impl Fixture {
     }
 
     /// The plan for a version that is not applied yet.
-    pub(super) fn plan(&self, version: &str) -> Value {
+    pub(crate) fn plan(&self, version: &str) -> Value {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), self.manifest(version)).unwrap();
         self.json(&["plan", "-f", file.path().to_str().unwrap()])
     }
 
     /// The nodes whose pod has this version.
-    pub(super) fn nodes_with(&self, version: &str) -> BTreeSet<String> {
+    pub(crate) fn nodes_with(&self, version: &str) -> BTreeSet<String> {
         let pods = self.cluster.kubectl.get(&["pods"]).unwrap();
         let pods = pods["items"].as_array().unwrap().iter();
         let image = format!("example.com/agent:{version}");
@@ -133,7 +133,7 @@ impl Fixture {
     }
 
     /// Waits for an event of the DaemonSet with this reason whose message contains this.
-    pub(super) fn wait_for_event(&self, reason: &str, words: &str) {
+    pub(crate) fn wait_for_event(&self, reason: &str, words: &str) {
         let selector = format!("reason={reason}");
         let message = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
         let command = [
@@ -151,7 +151,7 @@ impl Fixture {
     }
 
     /// Waits for these conditions, as `TYPE=STATUS REASON` in lines.
-    pub(super) fn wait_for_conditions(&self, expected: &str) {
+    pub(crate) fn wait_for_conditions(&self, expected: &str) {
         let lines =
             "jsonpath={range .status.conditions[*]}{.type}={.status} {.reason}{\"\\n\"}{end}";
         eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
@@ -164,7 +164,7 @@ impl Fixture {
     }
 
     /// Waits until a field of the status has this value.
-    pub(super) fn wait_for(&self, field: &str, value: impl Into<Value>) {
+    pub(crate) fn wait_for(&self, field: &str, value: impl Into<Value>) {
         let value = value.into();
         eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let status = self.json(&["status", "ds/agent"]);
@@ -175,7 +175,7 @@ impl Fixture {
 }
 
 /// The nodes of a plan's stages, from 1, up to this one.
-pub(super) fn planned(plan: &Value, up_to: usize) -> BTreeSet<String> {
+pub(crate) fn planned(plan: &Value, up_to: usize) -> BTreeSet<String> {
     let stages = plan["stages"].as_array().unwrap().iter().take(up_to);
     let nodes = stages.flat_map(|stage| stage["nodes"].as_array().unwrap());
     nodes

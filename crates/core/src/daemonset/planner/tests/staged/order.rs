@@ -70,8 +70,8 @@ fn r3_1_nodes_that_join_before_the_cut_are_admitted_and_others_get_stable() {
 /// What `kennel rollout plan` says that each stage adds.
 fn plan(cluster: &Cluster) -> Vec<(usize, BTreeSet<String>)> {
     let fake = &cluster.fake;
-    let nodes: Vec<NodeView> = fake.nodes.values().cloned().collect();
-    let pods: Vec<PodView> = fake.pods.values().cloned().collect();
+    let nodes: Vec<&NodeView> = fake.nodes.values().collect();
+    let pods: Vec<&PodView> = fake.pods.values().collect();
     let revisions: Vec<_> = fake.revisions.values().cloned().collect();
     let namespace = std::collections::BTreeMap::new();
     let outline = Outline::of(&Input {

@@ -1,0 +1,95 @@
+//! The process chromedriver, and HTTP requests to it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Of Debian's package `chromium-driver`.
+pub(super) const CHROMEDRIVER: &str = "/usr/bin/chromedriver";
+
+/// Longer than any command takes, also while other tests use the processor.
+const TIMEOUT: Duration = Duration::from_mins(2);
+const STARTED: &str = "ChromeDriver was started successfully on port ";
+
+/// A running chromedriver, with a port of its own.
+pub(super) struct Driver {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Driver {
+    pub(super) fn start() -> Self {
+        let mut child = Command::new(CHROMEDRIVER)
+            .args(["--port=0", "--log-level=SEVERE"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{CHROMEDRIVER} cannot be started: {error}"));
+        let stdout = child.stdout.take().expect("stdout was piped");
+        let lines = BufReader::new(stdout).lines();
+        let port = lines.map_while(Result::ok).find_map(|line| {
+            let port = line.strip_prefix(STARTED)?;
+            port.trim_end_matches('.').parse().ok()
+        });
+        let port = port.expect("chromedriver says on which port it listens");
+        Self {
+            child,
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a command; returns its `value`.
+    pub(super) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let answer = self.request(method, path, body);
+        let (head, body) = answer.unwrap_or_else(|error| panic!("chromedriver: {error}"));
+        let mut body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let value = body["value"].take();
+        assert!(head.contains(" 200 "), "{method} {path}: {value:#}");
+        value
+    }
+
+    /// Sends a last command, whatever comes of it.
+    pub(super) fn end(&self, method: &str, path: &str) {
+        drop(self.request(method, path, None));
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> std::io::Result<(String, Vec<u8>)> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let mut socket = TcpStream::connect(self.address)?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        write!(
+            socket,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )?;
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer)?;
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
+        let end = end.ok_or_else(|| std::io::Error::other("no HTTP response"))?;
+        let rest = answer.split_off(end + 4);
+        Ok((String::from_utf8_lossy(&answer).into_owned(), rest))
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

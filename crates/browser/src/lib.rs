@@ -1,0 +1,74 @@
+//! A real browser for tests and benchmarks: Debian's Chromium, driven over `WebDriver` by its chromedriver. It knows nothing of
+//! Kennel, contains no expectations, and uses no network but the loopback interface. Never shipped.
+//!
+//! What cannot be done panics with what the browser says, so that a test reads as a story.
+
+mod driver;
+mod options;
+mod page;
+mod renderer;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use driver::Driver;
+pub use options::Options;
+pub use page::key;
+
+/// Whether Debian's packages `chromium` and `chromium-driver` are installed.
+pub fn is_installed() -> bool {
+    [options::CHROMIUM, driver::CHROMEDRIVER]
+        .iter()
+        .all(|program| Path::new(program).exists())
+}
+
+/// One window, with a profile of its own. Dropping it ends the browser.
+pub struct Browser {
+    driver: Driver,
+    session: String,
+    _profile: tempfile::TempDir,
+}
+
+impl Browser {
+    /// Starts the browser.
+    pub fn start(options: &Options) -> Self {
+        let profile = tempfile::TempDir::new().expect("a temporary directory can be made");
+        let driver = Driver::start();
+        let body = json!({"capabilities": {"alwaysMatch": options.capabilities(profile.path())}});
+        let session = driver.call("POST", "/session", Some(&body));
+        let session = session["sessionId"].as_str().expect("a session has an id");
+        let browser = Self {
+            session: session.to_owned(),
+            driver,
+            _profile: profile,
+        };
+        options.apply(&browser);
+        browser
+    }
+
+    /// Sends a command of the `DevTools` protocol.
+    pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        let body = json!({"cmd": command, "params": parameters});
+        self.call("POST", "/goog/cdp/execute", &body)
+    }
+
+    /// Sends a `WebDriver` command of this session.
+    fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+        let path = format!("/session/{}{path}", self.session);
+        self.driver.call(method, &path, Some(body))
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let path = format!("/session/{}{path}", self.session);
+        self.driver.call("GET", &path, None)
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Chromium would outlive a chromedriver that is merely killed.
+        let path = format!("/session/{}", self.session);
+        self.driver.end("DELETE", &path);
+    }
+}

@@ -1,0 +1,111 @@
+// The nodes that have failed or are down, by reason, and what a person could do next.
+import { copyable } from "./copyable.js";
+import { h, keyed, setAttribute, setText } from "./dom.js";
+import { number, t } from "./i18n.js";
+import { PROBLEMS, glyph } from "./states.js";
+
+// So many nodes of a state are looked at, and so many are named per reason.
+const NODES_MAX = 2_000;
+const NAMED_MAX = 12;
+
+export class Problems {
+  #view;
+  #onCount;
+
+  constructor(view, onCount) {
+    this.#view = view;
+    this.#onCount = onCount;
+    this.groups = h("ul", { class: "reasons" });
+    this.none = h("p", { class: "empty" }, t("noProblems"));
+    this.next = h("div", { class: "next" });
+    this.element = h("div", { class: "problems" }, this.none, this.groups, this.next);
+  }
+
+  counts() {
+    const { fleet } = this.#view;
+    const groups = PROBLEMS.flatMap((state) => this.#groups(state));
+    keyed(
+      this.groups,
+      groups,
+      (group) => group.key,
+      (group) => this.#create(group),
+      (element, group) => this.#write(element, group),
+    );
+    const count = PROBLEMS.reduce((sum, state) => sum + fleet.counts[state], 0);
+    setAttribute(this.none, "hidden", count > 0);
+    this.#onCount(count);
+  }
+
+  rollout() {
+    const { next = [] } = this.#view.rollout;
+    const create = ({ command }) => h("div", { class: "suggestion" }, h("p"), copyable(command));
+    const items = next.length > 0 ? [{ title: true, command: "" }, ...next] : [];
+    keyed(
+      this.next,
+      items,
+      (item) => (item.title ? "title" : item.command),
+      (item) => (item.title ? h("h2", { class: "minor" }, t("whatToDo")) : create(item)),
+      (element, item) => item.title || setText(element.firstChild, item.effect),
+    );
+    if (this.#view.fleet !== null) {
+      this.counts();
+    }
+  }
+
+  // The nodes of a state by what ails them.
+  #groups(state) {
+    const { fleet, rollout } = this.#view;
+    const messages = new Map((rollout?.problems ?? []).map(({ node, message }) => [node, message]));
+    const groups = new Map();
+    for (const index of fleet.inState(state, NODES_MAX)) {
+      const reason = fleet.reasons.get(index) ?? "";
+      const key = `${state} ${reason}`;
+      const group = groups.get(key) ?? { key, state, reason, message: "", nodes: [] };
+      group.nodes.push(fleet.names[index]);
+      group.message ||= messages.get(fleet.names[index]) ?? "";
+      groups.set(key, group);
+    }
+    return [...groups.values()].sort((a, b) => b.nodes.length - a.nodes.length || a.key.localeCompare(b.key));
+  }
+
+  #create({ state }) {
+    const parts = {
+      reason: h("b"),
+      count: h("span", { class: "faint" }),
+      message: h("p"),
+      nodes: h("div", { class: "node-links" }),
+    };
+    const element = h(
+      "li",
+      { class: `state-${state}` },
+      h("div", { class: "reason" }, glyph(state), parts.reason, parts.count),
+      parts.message,
+      parts.nodes,
+    );
+    element.parts = parts;
+    return element;
+  }
+
+  #write(element, group) {
+    const { reason, count, message, nodes } = element.parts;
+    setText(reason, group.reason || t(`state.${group.state}`));
+    setText(count, t("nodeCount", { n: group.nodes.length }));
+    setText(message, group.message);
+    setAttribute(message, "hidden", group.message === "");
+    const named = group.nodes.slice(0, NAMED_MAX);
+    const more = group.nodes.length - named.length;
+    const items = more > 0 ? [...named, ""] : named;
+    const create = (name) => (name === "" ? h("span", { class: "faint" }) : this.#link(name));
+    keyed(
+      nodes,
+      items,
+      (name) => name,
+      create,
+      (child, name) => name === "" && setText(child, t("andMore", { n: number(more) })),
+    );
+  }
+
+  #link(name) {
+    return h("button", { class: "link", onclick: () => this.#view.select(name, "link") }, name);
+  }
+}

@@ -1,0 +1,60 @@
+// Beside the picture while no node is selected: problems, events, history, and what changed.
+import { h } from "./dom.js";
+import { Changes } from "./changes.js";
+import { EventList } from "./event_list.js";
+import { History } from "./history.js";
+import { number, t } from "./i18n.js";
+import { Problems } from "./problems.js";
+import { Tabs } from "./tabs.js";
+
+export class SidePanel {
+  #target = null;
+
+  constructor(view) {
+    this.view = view;
+    this.problems = new Problems(view, (count) => this.tabs?.badge("problems", count > 0 ? number(count) : ""));
+    this.events = new EventList();
+    this.changes = new Changes(view);
+    this.history = new History(view, (from, to) => {
+      this.changes.compare(from, to);
+      this.tabs.choose("changes");
+    });
+    const panels = [
+      { key: "problems", label: t("problems"), element: this.problems.element },
+      { key: "events", label: t("events"), element: this.events.element },
+      { key: "history", label: t("history"), element: this.history.element, onShow: () => this.history.load() },
+      { key: "changes", label: t("changes"), element: this.changes.element, onShow: () => this.changes.load() },
+    ];
+    this.tabs = new Tabs(t("details"), panels, view.tab, (key) => view.setTab(key));
+    this.element = h("div", { class: "side" }, this.tabs.element);
+  }
+
+  // A rollout that moved on has another history, and maybe another target.
+  rollout() {
+    const { rollout } = this.view;
+    this.problems.rollout();
+    const now = [rollout.target, rollout.phase, rollout.stage?.index].join(" ");
+    if (this.#target !== null && this.#target !== now) {
+      this.history.stale();
+      this.changes.stale();
+      this.#reload();
+    }
+    this.#target = now;
+  }
+
+  tick() {
+    this.events.tick();
+  }
+
+  destroy() {
+    this.history.destroy();
+  }
+
+  #reload() {
+    if (this.tabs.chosen === "history") {
+      this.history.load();
+    } else if (this.tabs.chosen === "changes") {
+      this.changes.load();
+    }
+  }
+}

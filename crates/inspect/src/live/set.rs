@@ -1,0 +1,90 @@
+//! One DaemonSet of a view.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kennel_core::daemonset::DaemonSetView;
+use kennel_core::picture::Picture;
+use kennel_core::rollout::history::DatedRevision;
+use kennel_types::Timestamp;
+use kennel_types::event::Event;
+
+/// Events that are kept of a DaemonSet: far more than a page shows.
+const EVENTS_MAX: usize = 100;
+
+/// See the [module](self).
+pub struct Set {
+    pub(super) picture: Picture,
+    pub(super) version: u64,
+    /// Something beside the cells has changed since the version.
+    pub(super) changed: bool,
+    /// By uid of the revision: when it was created, and its cause.
+    dates: BTreeMap<Arc<str>, (Option<Timestamp>, Option<String>)>,
+    /// The uid and the event, the newest first.
+    events: Vec<(Arc<str>, Event)>,
+}
+
+impl Set {
+    pub(super) fn new(set: DaemonSetView) -> Self {
+        Self {
+            picture: Picture::new(set),
+            version: 0,
+            changed: true,
+            dates: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub fn picture(&self) -> &Picture {
+        &self.picture
+    }
+
+    /// The version of the view in which the cells, the rollout or the events have changed last.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// About the DaemonSet, the newest first.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().map(|(_, event)| event)
+    }
+
+    /// The revisions with what their history shows.
+    pub fn dated_revisions(&self) -> Vec<DatedRevision> {
+        let dated = self.picture.revisions().iter().map(|revision| {
+            let (created, cause) = self.dates.get(&revision.uid).cloned().unwrap_or_default();
+            DatedRevision {
+                revision: revision.clone(),
+                created,
+                cause,
+            }
+        });
+        dated.collect()
+    }
+
+    pub(super) fn apply_revision(&mut self, dated: DatedRevision) {
+        let uid = dated.revision.uid.clone();
+        self.dates.insert(uid, (dated.created, dated.cause));
+        self.picture.apply_revision(dated.revision);
+        self.changed = true;
+    }
+
+    pub(super) fn remove_revision(&mut self, uid: &str) {
+        self.changed |= self.dates.remove(uid).is_some();
+        self.picture.remove_revision(uid);
+    }
+
+    pub(super) fn apply_event(&mut self, uid: Arc<str>, event: Event) {
+        self.events.retain(|(known, _)| *known != uid);
+        self.events.push((uid, event));
+        self.events
+            .sort_by_key(|(_, event)| Reverse(event.last_seen()));
+        self.events.truncate(EVENTS_MAX);
+        self.changed = true;
+    }
+
+    pub(super) fn remove_event(&mut self, uid: &str) {
+        self.events.retain(|(known, _)| **known != *uid);
+    }
+}

@@ -1,0 +1,73 @@
+//! Reads why nodes fail, seldom: it lists all nodes and pods.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::causes;
+
+/// How long after a read the next one begins at the earliest.
+const READ_AFTER: Duration = Duration::from_secs(5);
+
+/// Reads in the background. Asked for a node again and again until its cause is known.
+pub struct Causes {
+    client: Client,
+    namespace: String,
+    name: String,
+    known: BTreeMap<String, String>,
+    reads: mpsc::Sender<BTreeMap<String, String>>,
+    results: mpsc::Receiver<BTreeMap<String, String>>,
+    next: Instant,
+}
+
+impl Causes {
+    pub fn new(client: Client, namespace: &str, name: &str) -> Self {
+        // One read at a time.
+        let (reads, results) = mpsc::channel(1);
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            known: BTreeMap::new(),
+            reads,
+            results,
+            next: Instant::now(),
+        }
+    }
+
+    pub fn get(&self, node: &str) -> Option<&String> {
+        self.known.get(node)
+    }
+
+    /// For another rollout.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Has the causes of these nodes read, unless they are known or were read just now. Returns whether there are new ones.
+    pub fn want(&mut self, failed: &[String]) -> bool {
+        let mut news = false;
+        while let Ok(found) = self.results.try_recv() {
+            news |= !found.is_empty();
+            self.known.extend(found);
+        }
+        let all_known = failed.iter().all(|node| self.known.contains_key(node));
+        if all_known || Instant::now() < self.next {
+            return news;
+        }
+        self.next = Instant::now() + READ_AFTER;
+        let (client, results) = (self.client.clone(), self.reads.clone());
+        let (namespace, name) = (self.namespace.clone(), self.name.clone());
+        tokio::spawn(async move {
+            match causes::read(&client, &namespace, &name).await {
+                // Nobody may wait for it any more.
+                Ok(found) => drop(results.send(found).await),
+                Err(error) => tracing::debug!(%error, "the causes of failures cannot be read"),
+            }
+        });
+        news
+    }
+}

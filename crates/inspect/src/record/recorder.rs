@@ -1,0 +1,197 @@
+//! Records a rollout while it runs.
+
+use kennel_core::picture::{CellState, Counts};
+use kennel_core::rollout::history::{History, StageEntry};
+use kennel_core::rollout::outline::Outline;
+use kennel_core::rollout::state::Phase;
+use kennel_types::Timestamp;
+
+use super::order::order;
+use super::{Change, Durations, EventNote, Failures, PhaseNote, Recording, SCHEMA, Source, Spans};
+use crate::live::{Set, View};
+
+/// Changes that are kept: of 50,000 nodes, twenty each.
+const CHANGES_MAX: usize = 1_000_000;
+/// The letter of an index without a node.
+const GONE: u8 = b'-';
+
+/// See the [module](self). Nodes are kept by their index in the view until the end.
+pub struct Recorder {
+    began: Timestamp,
+    initial: Vec<u8>,
+    last: Vec<u8>,
+    changes: Vec<Change>,
+    cut_off: bool,
+    phases: Vec<PhaseNote>,
+    failures: Failures,
+}
+
+impl Recorder {
+    pub fn start(set: &Set, now: Timestamp) -> Self {
+        let letters = set.picture().letters().to_vec();
+        Self {
+            began: now,
+            last: letters.clone(),
+            initial: letters,
+            changes: Vec::new(),
+            cut_off: false,
+            phases: Vec::new(),
+            failures: Failures::default(),
+        }
+    }
+
+    /// When the recording began.
+    pub fn began(&self) -> Timestamp {
+        self.began
+    }
+
+    pub fn failures(&mut self) -> &mut Failures {
+        &mut self.failures
+    }
+
+    /// Notes what has changed.
+    pub fn note(&mut self, view: &View, set: &Set, now: Timestamp) {
+        let at = self.at(now);
+        let letters = set.picture().letters();
+        self.initial.resize(letters.len(), GONE);
+        self.last.resize(letters.len(), GONE);
+        let differing = letters.iter().zip(&self.last).enumerate();
+        let differing = differing.filter(|(_, (letter, last))| letter != last);
+        let changed: Vec<(usize, u8)> = differing.map(|(i, (letter, _))| (i, *letter)).collect();
+        for (node, letter) in changed {
+            self.last[node] = letter;
+            self.cut_off |= self.changes.len() >= CHANGES_MAX;
+            if !self.cut_off {
+                self.changes.push(Change { at, node, letter });
+            }
+        }
+        self.failures.note(view, set, at);
+        set.picture()
+            .without_nodes(now, |outline| self.note_phase(outline, at));
+    }
+
+    fn note_phase(&mut self, outline: &Outline<'_>, at: u64) {
+        let Some(state) = outline.state() else {
+            return;
+        };
+        let stage = matches!(state.phase, Phase::Updating | Phase::Baking).then_some(state.stage);
+        let phase = state.phase.to_string();
+        let last = self.phases.last();
+        if last.is_none_or(|last| last.phase != phase || last.stage != stage) {
+            self.phases.push(PhaseNote { at, phase, stage });
+        }
+    }
+
+    fn at(&self, now: Timestamp) -> u64 {
+        u64::try_from(now.millis_since(self.began)).unwrap_or(0)
+    }
+
+    /// What has been recorded, as of now.
+    pub fn finish(mut self, view: &View, set: &Set, now: Timestamp) -> Recording {
+        let nodes = self.put_in_order(view, set, now);
+        self.forget_earlier_phase();
+        let status = view.status(set, now);
+        let history = view.history(set, now);
+        let spans = Spans::of(&self.initial, &self.changes);
+        let mut notes = Vec::new();
+        if self.cut_off {
+            notes.push(format!("only the first {CHANGES_MAX} changes are shown"));
+        }
+        let refused = view.connection().refused.iter();
+        notes.extend(refused.map(|what| format!("you may not watch {what}")));
+        Recording {
+            schema: SCHEMA,
+            source: Source::Recorded,
+            notes,
+            namespace: status.namespace,
+            name: status.name,
+            target: status.target,
+            stable: status.stable,
+            policy: policy(set, now),
+            outcome: status.outcome,
+            message: status.message,
+            began: self.began,
+            ended: now,
+            durations: Durations::of(spans.update_times()),
+            counts: Counts::of_letters(&self.last),
+            nodes,
+            initial: String::from_utf8_lossy(&self.initial).into_owned(),
+            changes: self.changes,
+            phases: self.phases,
+            stages: stages(history),
+            failures: self.failures.into_all(),
+            events: events(set, self.began),
+        }
+    }
+
+    /// The end of an earlier rollout is none of this one's phases.
+    fn forget_earlier_phase(&mut self) {
+        let over = [Phase::Complete, Phase::Held].map(|phase| phase.to_string());
+        if self.phases.len() > 1 && over.contains(&self.phases[0].phase) {
+            self.phases.remove(0);
+        }
+    }
+
+    /// Renumbers the nodes in the order of their turns and leaves out those that were never eligible. Returns their names.
+    fn put_in_order(&mut self, view: &View, set: &Set, now: Timestamp) -> Vec<String> {
+        let mut indexes = order(set.picture(), view.nodes(), now);
+        // Those that have been deleted meanwhile.
+        let mut known = vec![false; self.initial.len()];
+        for index in &indexes {
+            known[*index] = true;
+        }
+        indexes.extend((0..self.initial.len()).filter(|index| !known[*index]));
+        let outside = [GONE, CellState::NotEligible.letter()];
+        let mut shown: Vec<bool> = self.initial.iter().map(|l| !outside.contains(l)).collect();
+        for change in &self.changes {
+            shown[change.node] |= !outside.contains(&change.letter);
+        }
+        indexes.retain(|index| shown[*index]);
+        let mut place = vec![None; self.initial.len()];
+        for (new, old) in indexes.iter().enumerate() {
+            place[*old] = Some(new);
+        }
+        self.initial = indexes.iter().map(|index| self.initial[*index]).collect();
+        self.last = indexes.iter().map(|index| self.last[*index]).collect();
+        self.changes.retain_mut(|change| {
+            let new = place[change.node];
+            change.node = new.unwrap_or_default();
+            new.is_some()
+        });
+        let names = indexes.into_iter().filter_map(|i| view.nodes().name(i));
+        names.map(ToString::to_string).collect()
+    }
+}
+
+/// The stages of the policy, as it has them.
+pub(super) fn policy(set: &Set, now: Timestamp) -> Option<String> {
+    set.picture().without_nodes(now, |outline| {
+        let policy = outline.policy.as_ref()?;
+        let stages: Vec<String> = policy.stages.iter().map(ToString::to_string).collect();
+        Some(stages.join(", "))
+    })
+}
+
+/// The stages of the target's last attempt.
+pub(super) fn stages(history: History) -> Vec<StageEntry> {
+    let mut entries = history.revisions.into_iter();
+    let target = entries.find(|entry| entry.target);
+    target.map(|entry| entry.stages).unwrap_or_default()
+}
+
+/// The events since then, the oldest first.
+pub(super) fn events(set: &Set, since: Timestamp) -> Vec<EventNote> {
+    // Events have whole seconds.
+    let since = since.saturating_add_millis(-1000);
+    let events = set.events().filter(|event| event.last_seen() >= since);
+    let mut events: Vec<EventNote> = events
+        .map(|event| EventNote {
+            time: event.last_seen(),
+            warning: event.r#type == "Warning",
+            reason: event.reason.clone(),
+            message: event.message.clone(),
+        })
+        .collect();
+    events.reverse();
+    events
+}

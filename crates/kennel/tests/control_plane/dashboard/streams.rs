@@ -1,0 +1,249 @@
+//! What the streams say while a cluster changes.
+
+use std::collections::BTreeSet;
+
+use kennel_testkit::{Dashboard, Deadline, Events};
+use serde_json::{Value, json};
+
+use super::fixture::{AGENT, Cells, Fixture, KENNEL};
+use crate::why::fixture::daemon_set;
+
+/// Reads a stream until the cells are as expected.
+fn wait(events: &mut Events, cells: &mut Cells, expected: impl Fn(&Cells) -> bool) {
+    if !expected(cells) {
+        wait_with(events, cells, |_, _, cells| expected(cells));
+    }
+}
+
+/// As [`wait`], for what the next events say, too.
+fn wait_with(
+    events: &mut Events,
+    cells: &mut Cells,
+    mut expected: impl FnMut(&str, &Value, &Cells) -> bool,
+) {
+    let deadline = Deadline::seconds(60);
+    loop {
+        let (event, data) = events.next().expect("the stream goes on");
+        cells.enter(&event, &data);
+        if expected(&event, &data, cells) {
+            return;
+        }
+        assert!(!deadline.passed(), "not in time: {cells:?}");
+    }
+}
+
+#[test]
+fn the_picture_follows_a_rollout_in_stages() {
+    let fixture = Fixture::new(10, &[("stages", "20% manual, 100%")], &["--allow-changes"]);
+    for node in 1..=10 {
+        let zone = if node % 2 == 0 {
+            "zone=even"
+        } else {
+            "zone=odd"
+        };
+        fixture.kubectl(&["label", "node", &format!("sim-{node}"), zone]);
+    }
+    let mut events = fixture
+        .visitor
+        .events(&format!("{AGENT}/stream?group=zone"));
+    let mut cells = Cells::default();
+    wait(&mut events, &mut cells, |cells| {
+        cells.groups.len() == 2 && cells.count('n') == 10
+    });
+    assert_eq!(
+        cells.nodes[8..],
+        ["sim-9", "sim-10"],
+        "in the order in which people count"
+    );
+    assert_eq!(
+        (cells.group_of("sim-3"), cells.group_of("sim-10")),
+        ("odd", "even")
+    );
+
+    fixture.rollout.apply("2");
+    let present =
+        |rollout: &Value| (rollout["phase"] == "AwaitingPromotion").then(|| rollout.clone());
+    let mut rollout = None;
+    wait_with(&mut events, &mut cells, |event, data, cells| {
+        if event == "rollout" {
+            rollout = present(data).or(rollout.take());
+        }
+        rollout.is_some() && cells.count('n') == 2 && cells.count('w') == 8
+    });
+    let rollout = rollout.unwrap();
+    assert_eq!(rollout["stage"], json!({"index": 1, "total": 2}));
+    let stages = rollout["stages"].as_array().unwrap();
+    assert_eq!(
+        (&stages[0]["nodes"], &stages[1]["nodes"]),
+        (&json!(2), &json!(8))
+    );
+    let possible = |verb: &str| {
+        let mut actions = rollout["actions"].as_array().unwrap().iter();
+        actions.find(|action| action["verb"] == verb).unwrap()["possible"].clone()
+    };
+    assert_eq!(
+        (possible("promote"), possible("retry")),
+        (true.into(), false.into())
+    );
+    let planned: BTreeSet<String> = fixture.rollout.nodes_with("2");
+    let shown = cells.nodes.iter().filter(|node| cells.cell(node) == 'n');
+    assert_eq!(shown.cloned().collect::<BTreeSet<_>>(), planned);
+
+    fixture.rollout.check(&["promote", "ds/agent"], 0);
+    wait_with(&mut events, &mut cells, |event, data, cells| {
+        event == "rollout" && data["outcome"] == "complete" && cells.count('n') == 10
+    });
+}
+
+#[test]
+fn nodes_come_go_and_change_their_group() {
+    let fixture = Fixture::new(3, &[], &[]);
+    let mut events = fixture
+        .visitor
+        .events(&format!("{AGENT}/stream?group=zone"));
+    let mut cells = Cells::default();
+    wait(&mut events, &mut cells, |cells| cells.count('n') == 3);
+    assert_eq!(cells.group_of("sim-2"), "");
+    fixture.kubectl(&["label", "node", "sim-2", "zone=b"]);
+    wait(&mut events, &mut cells, |cells| {
+        cells.group_of("sim-2") == "b"
+    });
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata":
+        {"name": "late", "labels": {"zone": "c"}}});
+    let kubectl = &fixture.rollout.cluster.kubectl;
+    kubectl
+        .run_with_input(&["create", "-f", "-"], &node.to_string())
+        .ok();
+    wait(&mut events, &mut cells, |cells| cells.nodes.len() == 4);
+    assert_eq!(cells.group_of("late"), "c");
+    wait(&mut events, &mut cells, |cells| cells.cell("late") == 'd');
+    fixture.kubectl(&["delete", "node", "late"]);
+    wait(&mut events, &mut cells, |cells| cells.cell("late") == '-');
+}
+
+#[test]
+fn a_daemonset_that_is_gone_is_said_to_be_and_shown_when_it_returns() {
+    let fixture = Fixture::new(2, &[], &[]);
+    let mut events = fixture.visitor.events(&format!("{AGENT}/stream"));
+    events.wait("picture", |picture| {
+        (picture["counts"]["new"] == 2).then_some(())
+    });
+    fixture.kubectl(&["delete", "ds", "agent"]);
+    events.wait("status", |status| (status["gone"] == true).then_some(()));
+    fixture.rollout.apply("7");
+    events.wait("status", |status| status["gone"].is_null().then_some(()));
+    let mut other = fixture.visitor.events(&format!("{AGENT}/stream"));
+    other.wait("picture", |picture| {
+        (picture["name"] == "agent").then_some(())
+    });
+}
+
+#[test]
+fn the_overview_has_every_daemonset_with_trouble_first() {
+    let fixture = Fixture::new(3, &[], &[]);
+    let kubectl = &fixture.rollout.cluster.kubectl;
+    let mut frozen = daemon_set(json!({}), json!({}));
+    frozen["metadata"]["name"] = "quiet".into();
+    frozen["metadata"]["annotations"] = json!({"rollout.kennel.dev/freeze": "<b>audit</b>"});
+    kubectl
+        .run_with_input(&["apply", "-f", "-"], &frozen.to_string())
+        .ok();
+    let mut events = fixture.visitor.events("/api/overview");
+    let mut rows = Vec::new();
+    let mut find = |name: &str, event: &str, data: &Value, right: &dyn Fn(&Value) -> bool| {
+        if event == "overview" {
+            rows.clear();
+        }
+        let changed = data["rows"].as_array().cloned().unwrap_or_default();
+        for row in changed {
+            rows.retain(|known: &Value| known["name"] != row["name"]);
+            rows.push(row);
+        }
+        rows.iter()
+            .find(|row| row["name"] == name && right(row))
+            .cloned()
+    };
+    let mut read = |name: &str, right: &dyn Fn(&Value) -> bool| loop {
+        let (event, data) = events.next().expect("the stream goes on");
+        if let Some(row) = find(name, &event, &data, right) {
+            return row;
+        }
+    };
+    let quiet = read("quiet", &|row| row["paused"] == "<b>audit</b>");
+    let agent = read("agent", &|row| row["counts"]["new"] == 3);
+    assert_eq!(
+        (&agent["outcome"], &agent["desired"]),
+        (&json!("complete"), &json!(3))
+    );
+    assert!(
+        quiet["trouble"].as_u64() > agent["trouble"].as_u64(),
+        "{quiet} {agent}"
+    );
+    fixture.kubectl(&["delete", "ds", "quiet"]);
+    events.wait("change", |change| {
+        let removed = change["removed"].as_array()?;
+        removed
+            .contains(&json!({"namespace": "default", "name": "quiet"}))
+            .then_some(())
+    });
+}
+
+#[test]
+fn streams_say_when_the_server_is_away_and_go_on_when_it_is_back() {
+    let fixture = Fixture::new(3, &[], &[]);
+    let mut events = fixture.visitor.events(&format!("{AGENT}/stream"));
+    events.wait("status", |status| {
+        (status["connected"] == true).then_some(())
+    });
+    let Fixture {
+        rollout,
+        dashboard,
+        visitor,
+    } = fixture;
+    let kubectl = rollout.cluster.kubectl;
+    let mut away = None;
+    let kennel = rollout.cluster.kennel.crash_and_come_back_after(|| {
+        away = Some(events.wait("status", |status| {
+            (status["connected"] == false).then(|| status["why"].clone())
+        }));
+    });
+    assert!(away.is_some_and(|why| why.is_string()), "it says why");
+    events.wait("status", |status| {
+        (status["connected"] == true).then_some(())
+    });
+    let annotated = kubectl.run(&["annotate", "ds", "agent", "rollout.kennel.dev/pause=later"]);
+    annotated.ok();
+    events.wait("rollout", |rollout| {
+        (rollout["paused"] == "later").then_some(())
+    });
+    drop((kennel, dashboard, visitor));
+}
+
+#[test]
+fn kennel_up_serves_it_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(KENNEL);
+    command.args([
+        "up",
+        "--simulate",
+        "2",
+        "--listen",
+        "127.0.0.1:0",
+        "--dashboard",
+        "--data-dir",
+    ]);
+    let dashboard = Dashboard::of(command.arg(directory.path().join("data")));
+    let visitor = dashboard.visitor();
+    let mut events = visitor.events("/api/overview");
+    events.wait("overview", |overview| {
+        (overview["rows"] == json!([])).then_some(())
+    });
+    let node = kennel_testkit::eventually(kennel_testkit::Deadline::seconds(60), || {
+        let answer = visitor.get("/api/nodes/sim-1");
+        (answer.status == 200)
+            .then(|| answer.json())
+            .ok_or(answer.text())
+    });
+    assert_eq!(node["name"], "sim-1");
+    assert_eq!(visitor.get("/api/session").json()["allowChanges"], false);
+}
