@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use kennel_core::cidr::Cidr;
 use kennel_nftables::nft;
 use serde_json::Value;
 
@@ -62,7 +63,7 @@ pub async fn examine(options: &Options) -> Result<Vec<Finding>, Error> {
         findings.push(mtu(configuration.as_ref(), vxlan.as_ref()));
         findings.push(masquerading()?);
     }
-    findings.push(route_finding(&routes));
+    findings.push(route_finding(&routes, configuration.as_ref()));
     findings.push(firewall(&forward_policies()?));
     findings.push(reverse_path());
     findings.push(names(options));
@@ -176,24 +177,34 @@ fn masquerading() -> Result<Finding, Error> {
     })
 }
 
-fn route_finding(routes: &[HostRoute]) -> Finding {
-    let ours: Vec<&HostRoute> = routes.iter().filter(|route| route.is_ours).collect();
-    let hides = |route: &&HostRoute| {
-        let hidden = ours
-            .iter()
-            .find(|own| own.destination.overlaps(route.destination))?;
-        Some((route.destination, hidden.destination))
-    };
+/// Routes of others that overlap those to the pods of other nodes, or the range of this node's own pods.
+fn route_finding(routes: &[HostRoute], configuration: Option<&Value>) -> Finding {
+    let to_nodes: Vec<Cidr> = routes
+        .iter()
+        .filter(|route| route.is_ours)
+        .map(|route| route.destination)
+        .collect();
+    let own = configuration.and_then(own_range);
     let mut others = routes
         .iter()
-        .filter(|route| !route.is_ours && !route.is_host && route.destination.bits() > 0);
-    let hiding = others.find_map(|route| hides(&route));
+        .filter(|route| !route.is_ours && !route.is_host && route.destination.bits() > 0)
+        .map(|route| route.destination);
+    let hiding = others.find_map(|route| {
+        let mut pods = to_nodes.iter().chain(&own);
+        Some((route, *pods.find(|pods| pods.overlaps(route))?))
+    });
     match hiding {
         Some((route, pods)) => Finding::problem(format!(
             "routes: the route {route} overlaps the pods' range {pods}: remove it, or start `kennel up` with another --cluster-cidr"
         )),
-        None => Finding::ok(format!("routes: {} to pods of other nodes", ours.len())),
+        None => Finding::ok(format!("routes: {} to pods of other nodes", to_nodes.len())),
     }
+}
+
+/// The range of this node's pods, as our CNI configuration has it.
+fn own_range(configuration: &Value) -> Option<Cidr> {
+    let subnet = &configuration["plugins"][0]["ipam"]["ranges"][0][0]["subnet"];
+    subnet.as_str()?.parse().ok()
 }
 
 /// Chains that see forwarded packets, and drop what no rule accepts: `table inet filter, chain forward`.

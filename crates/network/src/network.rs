@@ -19,6 +19,8 @@ const PROBES_MAX: usize = 3;
 pub struct Network {
     kernel: Kernel,
     masquerade: Masquerade,
+    /// There is a network: this agent has applied a plan, or an earlier one has.
+    stands: bool,
     _lock: Lock,
 }
 
@@ -38,6 +40,7 @@ impl Network {
             _lock: Lock::take()?,
             kernel: Kernel::open()?,
             masquerade: Masquerade::default(),
+            stands: false,
         })
     }
 
@@ -58,7 +61,8 @@ impl Network {
         }
     }
 
-    /// Makes the kernel's state that of the plan. Repeating it after a failure continues where it ended.
+    /// Makes the kernel's state that of the plan. A network that stands stays after a failure, and repeating this continues
+    /// where it ended; of one that cannot be set up, nothing is left.
     pub async fn apply<'a>(
         &mut self,
         own: &Member,
@@ -66,6 +70,43 @@ impl Network {
         cluster: Cidr,
     ) -> Result<Applied, Error> {
         self.overlap(cluster).await?;
+        if !self.stands {
+            self.stands = self.exists().await?;
+        }
+        let applied = self.apply_all(own, others, cluster).await;
+        match &applied {
+            Ok(_) => self.stands = true,
+            Err(_) if !self.stands => self.undo().await,
+            Err(_) => {}
+        }
+        applied
+    }
+
+    async fn exists(&self) -> Result<bool, Error> {
+        Ok(self.kernel.vxlan_index().await?.is_some()
+            || self
+                .kernel
+                .routes()
+                .await?
+                .iter()
+                .any(|route| route.is_ours)
+            || masquerade::exists()?)
+    }
+
+    /// Removes what a failed start has made.
+    async fn undo(&mut self) {
+        self.masquerade = Masquerade::default();
+        if let Err(error) = remove(&self.kernel).await {
+            tracing::debug!("cannot remove what was made of the pod network: {error}");
+        }
+    }
+
+    async fn apply_all<'a>(
+        &mut self,
+        own: &Member,
+        others: impl IntoIterator<Item = &'a Member>,
+        cluster: Cidr,
+    ) -> Result<Applied, Error> {
         let underlay = self.kernel.underlay(own.address).await?;
         let plan = plan(own, others);
         let mtu = match own.mode {
@@ -106,6 +147,16 @@ impl Network {
         })
     }
 
+    /// Returns when another program has changed the rules, which the next [`Self::apply`] writes again: those who load a
+    /// firewall often delete all tables.
+    pub async fn changed_by_others(&mut self) {
+        self.masquerade.changed_by_others().await;
+        tracing::warn!(
+            "another program changed the nftables table {}: writing it again",
+            masquerade::TABLE
+        );
+    }
+
     /// Whether the link carries packets of pods, by probes to some of its other nodes.
     pub async fn probe(own: &Member, peers: &[Ipv4Addr]) -> Result<bool, Error> {
         for peer in peers.iter().take(PROBES_MAX) {
@@ -141,13 +192,22 @@ pub async fn cleanup(places: &[cni::Places]) -> Result<Vec<String>, Error> {
             removed.push("the CNI configuration".to_owned());
         }
     }
-    if masquerade::remove()? {
+    removed.extend(remove(&kernel).await?);
+    Ok(removed)
+}
+
+/// Removes everything from the kernel, as far as it lets us. Returns what was removed, for people, or the first refusal.
+async fn remove(kernel: &Kernel) -> Result<Vec<String>, Error> {
+    let (routes, vxlan) = (kernel.remove_routes().await, kernel.remove_vxlan().await);
+    let table = masquerade::remove();
+    let mut removed = Vec::new();
+    if table? {
         removed.push(format!("the nftables table {}", masquerade::TABLE));
     }
-    let routes = kernel.remove_routes().await?;
-    if kernel.remove_vxlan().await? {
+    if vxlan? {
         removed.push(format!("the device {}", crate::kernel::DEVICE));
     }
+    let routes = routes?;
     if routes > 0 {
         removed.push(format!("{routes} routes"));
     }

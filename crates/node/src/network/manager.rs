@@ -125,6 +125,7 @@ impl Manager {
                 Ok(()) = self.node.changed() => {}
                 Ok(()) = self.addresses.changed() => {}
                 () = tokio::time::sleep(wait) => {}
+                () = changed_by_others(&mut self.network) => {}
                 () = tokio::time::sleep_until(probe_at), if probes => self.probe(&mut progress).await,
             }
         }
@@ -362,6 +363,13 @@ impl Manager {
         let note = Note::new(true, "ForeignNetworkConfiguration", message);
         self.recorder.emit(Reference::own_node(&self.name), note);
         progress.said.insert(path);
+    }
+}
+
+async fn changed_by_others(network: &mut Option<Network>) {
+    match network {
+        Some(network) => network.changed_by_others().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -82,6 +82,10 @@ fn the_doctor_names_what_is_wrong_and_the_remedy() {
             "firewall: table docker, chain forward drops forwarded packets",
             "DOCKER-USER",
         ),
+        (
+            "routes: the route 10.192.0.128/25 overlaps the pods' range 10.192.0.0/24",
+            "another --cluster-cidr",
+        ),
     ] {
         let line = problems(&text).into_iter().find(|line| line.contains(what));
         assert!(
