@@ -1,5 +1,8 @@
 //! Checks the pod network of this machine from outside, and says what to do. Changes nothing.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -106,6 +109,13 @@ fn cni_finding(options: &Options, own: Option<&Value>, has_network: bool) -> Fin
     }
     let missing = places.missing_plugins();
     match own {
+        Some(_) if missing.is_empty() && !places.has_plugin(cni::PORTMAP) => {
+            Finding::problem(format!(
+                "CNI: the plugin {} is missing, so that host ports of pods lead nowhere: install it (Debian: \
+             containernetworking-plugins), and restart the agent",
+                cni::PORTMAP
+            ))
+        }
         Some(_) if missing.is_empty() => Finding::ok(format!("CNI: {dir}/{}", cni::FILE)),
         Some(_) => Finding::problem(format!(
             "CNI: the plugins {} are missing: install them (Debian: containernetworking-plugins)",
@@ -295,53 +305,4 @@ fn resolve(server: Ipv4Addr, name: &str) -> io::Result<Vec<Ipv4Addr>> {
             _ => None,
         });
     Ok(addresses.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn vxlan(underlay_mtu: u32, mtu: u32) -> VxlanMtu {
-        VxlanMtu {
-            underlay: "eth0".to_owned(),
-            underlay_mtu,
-            mtu,
-        }
-    }
-
-    #[test]
-    fn packets_that_are_too_large_are_found() {
-        let pods = |mtu: u32| serde_json::json!({"plugins": [{"type": "ptp", "mtu": mtu}]});
-        assert!(mtu(Some(&pods(1450)), Some(&vxlan(1500, 1450))).is_ok);
-        let shrunk = mtu(Some(&pods(1450)), Some(&vxlan(1400, 1350)));
-        assert!(
-            !shrunk.is_ok && shrunk.text.contains("each new pod has 1450"),
-            "{shrunk:?}"
-        );
-        assert!(!mtu(None, Some(&vxlan(1400, 1450))).is_ok);
-        assert!(mtu(None, None).is_ok);
-    }
-
-    #[test]
-    fn a_dropping_firewall_is_named() {
-        let found = firewall(&["table ip filter, chain FORWARD".to_owned()]);
-        assert!(!found.is_ok);
-        assert!(
-            found
-                .text
-                .starts_with("firewall: table ip filter, chain FORWARD drops"),
-            "{found:?}"
-        );
-    }
-
-    #[test]
-    fn a_name_server_that_is_not_there_is_a_problem() {
-        let options = Options {
-            places: cni::Places::default(),
-            dns: Ipv4Addr::LOCALHOST,
-            name: "kubernetes.default.svc.cluster.local".to_owned(),
-        };
-        let found = names(&options);
-        assert!(found.text.contains("127.0.0.1"), "{found:?}");
-    }
 }

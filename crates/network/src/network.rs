@@ -1,6 +1,7 @@
 //! The whole pod network of a node: applies a plan, and removes what was applied.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use kennel_core::cidr::Cidr;
 use kennel_core::pod_network::plan::{Plan, plan};
@@ -21,6 +22,8 @@ pub struct Network {
     masquerade: Masquerade,
     /// There is a network: this agent has applied a plan, or an earlier one has.
     stands: bool,
+    /// What the kernel has, unless the last change failed.
+    current: Option<Current>,
     _lock: Lock,
 }
 
@@ -30,7 +33,13 @@ pub struct Applied {
     pub underlay: Underlay,
     /// Of pods.
     pub mtu: u32,
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
+}
+
+struct Current {
+    own: Member,
+    rules: Rules,
+    applied: Applied,
 }
 
 impl Network {
@@ -41,6 +50,7 @@ impl Network {
             kernel: Kernel::open()?,
             masquerade: Masquerade::default(),
             stands: false,
+            current: None,
         })
     }
 
@@ -61,8 +71,49 @@ impl Network {
         }
     }
 
-    /// Makes the kernel's state that of the plan. A network that stands stays after a failure, and repeating this continues
-    /// where it ended; of one that cannot be set up, nothing is left.
+    /// Changes what differs from the last time: one node's change costs one node's change. Does not look at what others have
+    /// changed.
+    pub async fn update<'a>(
+        &mut self,
+        own: &Member,
+        others: impl IntoIterator<Item = &'a Member>,
+        cluster: Cidr,
+    ) -> Result<Applied, Error> {
+        // Of a change that fails, nobody knows how far it went.
+        match self.current.take() {
+            Some(current) if current.own == *own && current.rules.cluster == cluster => {
+                self.change(current, others).await
+            }
+            _ => self.apply(own, others, cluster).await,
+        }
+    }
+
+    async fn change<'a>(
+        &mut self,
+        mut current: Current,
+        others: impl IntoIterator<Item = &'a Member>,
+    ) -> Result<Applied, Error> {
+        let plan = plan(&current.own, others);
+        let (before, rules) = (&current.applied.plan, &current.rules);
+        if let Some(vxlan) = rules.vxlan {
+            self.kernel.change_neighbours(before, &plan, vxlan).await?;
+        }
+        self.masquerade.apply(rules, &plan.direct_nodes)?;
+        let devices = Devices {
+            underlay: current.applied.underlay.index,
+            vxlan: rules.vxlan,
+        };
+        self.kernel
+            .change_routes(&before.routes, &plan.routes, devices)
+            .await?;
+        current.applied.plan = Arc::new(plan);
+        let applied = current.applied.clone();
+        self.current = Some(current);
+        Ok(applied)
+    }
+
+    /// Makes the kernel's state that of the plan, whatever it is. A network that stands stays after a failure, and repeating
+    /// this continues where it ended; of one that cannot be set up, nothing is left.
     pub async fn apply<'a>(
         &mut self,
         own: &Member,
@@ -73,6 +124,7 @@ impl Network {
         if !self.stands {
             self.stands = self.exists().await?;
         }
+        self.current = None;
         let applied = self.apply_all(own, others, cluster).await;
         match &applied {
             Ok(_) => self.stands = true,
@@ -140,11 +192,17 @@ impl Network {
             vxlan,
         };
         self.kernel.set_routes(plan.routes.iter(), devices).await?;
-        Ok(Applied {
+        let applied = Applied {
             underlay,
             mtu,
-            plan,
-        })
+            plan: Arc::new(plan),
+        };
+        self.current = Some(Current {
+            own: own.clone(),
+            rules,
+            applied: applied.clone(),
+        });
+        Ok(applied)
     }
 
     /// Returns when another program has changed the rules, which the next [`Self::apply`] writes again: those who load a
