@@ -3,6 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -87,14 +88,14 @@ impl Kind {
 
     /// Whether the kernel has it.
     fn is_done(self, address: &str, version: usize) -> bool {
-        let last = || element(ENDPOINTS_PER_SERVICE - 1, address);
+        let last = ENDPOINTS_PER_SERVICE - 1;
         match self {
             Self::Replaced => {
                 let new = format!(".{} . 8080", 100 + version % 100);
-                (0..ENDPOINTS_PER_SERVICE).any(|index| element(index, address).contains(&new))
+                elements(0..=last, address).contains(&new)
             }
-            Self::Gone => last().is_empty(),
-            Self::New => !last().is_empty(),
+            Self::Gone => elements(last..=last, address).is_empty(),
+            Self::New => !elements(last..=last, address).is_empty(),
         }
     }
 }
@@ -215,22 +216,24 @@ async fn changes(api: &mut Http1, addresses: &[String]) -> Result<[Spread; 3]> {
     Ok(times.map(|times| times.into_iter().collect()))
 }
 
-/// An endpoint, as the kernel has it.
-fn element(index: usize, address: &str) -> String {
-    let key = format!("{{ {index:#010x} . {address} . tcp . 80 }}");
-    let arguments = [
+/// Endpoints by their indexes, as the kernel has them; empty if one is missing. One process: that takes milliseconds itself.
+fn elements(indexes: RangeInclusive<usize>, address: &str) -> String {
+    let keys: Vec<String> = indexes
+        .map(|index| format!("{index:#010x} . {address} . tcp . 80"))
+        .collect();
+    let keys = format!("{{ {} }}", keys.join(", "));
+    let map = [
         "get",
         "element",
         "ip",
         "kennel-services",
         "cluster-endpoints",
-        &key,
     ];
-    let output = Command::new("nft").args(arguments).output();
-    output.map_or_else(
-        |_| String::new(),
-        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
-    )
+    let output = Command::new("nft").args(map).arg(keys).output();
+    let output = output.ok().filter(|output| output.status.success());
+    output.map_or_else(String::new, |output| {
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    })
 }
 
 /// Through a cluster IP, and direct.
