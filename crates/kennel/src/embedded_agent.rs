@@ -23,7 +23,6 @@ const NAME: &str = "kennel-agent";
 /// How long the allocator keeps memory that was freed, in milliseconds.
 const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
 
-
 /// Writes the agent program to the data directory and replaces this process by it, with the same arguments. Returns
 /// if there is none or on failure; the agent then runs in this process.
 pub(crate) fn exec(data: &Path) {
