@@ -2,10 +2,13 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use crate::processes;
 
 /// Of Debian's package `chromium-driver`.
 pub(super) const CHROMEDRIVER: &str = "/usr/bin/chromedriver";
@@ -18,6 +21,8 @@ const STARTED: &str = "ChromeDriver was started successfully on port ";
 pub(super) struct Driver {
     child: Child,
     address: SocketAddr,
+    /// Kept open, so that it can print.
+    _stdout: BufReader<ChildStdout>,
 }
 
 impl Driver {
@@ -30,8 +35,9 @@ impl Driver {
             .spawn()
             .unwrap_or_else(|error| panic!("{CHROMEDRIVER} cannot be started: {error}"));
         let stdout = child.stdout.take().expect("stdout was piped");
-        let lines = BufReader::new(stdout).lines();
-        let port = lines.map_while(Result::ok).find_map(|line| {
+        let mut stdout = BufReader::new(stdout);
+        let mut lines = stdout.by_ref().lines().map_while(Result::ok);
+        let port = lines.find_map(|line| {
             let port = line.strip_prefix(STARTED)?;
             port.trim_end_matches('.').parse().ok()
         });
@@ -39,6 +45,7 @@ impl Driver {
         Self {
             child,
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            _stdout: stdout,
         }
     }
 
@@ -77,19 +84,36 @@ impl Driver {
             self.address,
             body.len()
         )?;
-        let mut answer = Vec::new();
-        socket.read_to_end(&mut answer)?;
-        let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
-        let end = end.ok_or_else(|| std::io::Error::other("no HTTP response"))?;
-        let rest = answer.split_off(end + 4);
-        Ok((String::from_utf8_lossy(&answer).into_owned(), rest))
+        // It keeps connections open, whatever it is asked to.
+        let mut socket = BufReader::new(socket);
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let start = head.len();
+            socket.read_line(&mut head)?;
+            let line = head[start..].trim_end().to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().map_err(std::io::Error::other)?;
+            }
+        }
+        let mut body = vec![0; length];
+        socket.read_exact(&mut body)?;
+        Ok((head, body))
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Chromium outlives a chromedriver that is killed. What has ended already cannot be killed.
+        let browser = processes::below(self.pid());
         drop(self.child.kill());
         drop(self.child.wait());
+        for pid in browser.into_iter().filter_map(|pid| pid.try_into().ok()) {
+            if let Some(pid) = Pid::from_raw(pid) {
+                drop(kill_process(pid, Signal::KILL));
+            }
+        }
     }
 }

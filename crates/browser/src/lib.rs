@@ -6,9 +6,10 @@
 mod driver;
 mod options;
 mod page;
-mod renderer;
+mod processes;
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -53,6 +54,13 @@ impl Browser {
         self.call("POST", "/goog/cdp/execute", &body)
     }
 
+    /// Processor time of the main threads of all pages of this browser: scripts, styles, layout and painting.
+    pub fn main_thread_time(&self) -> Duration {
+        let all = processes::below(self.driver.pid()).into_iter();
+        let renderers = all.filter(|pid| processes::is_renderer(*pid));
+        renderers.filter_map(processes::main_thread_time).sum()
+    }
+
     /// Sends a `WebDriver` command of this session.
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {
         let path = format!("/session/{}{path}", self.session);
@@ -67,7 +75,6 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Chromium would outlive a chromedriver that is merely killed.
         let path = format!("/session/{}", self.session);
         self.driver.end("DELETE", &path);
     }

@@ -4,7 +4,7 @@ import { daemonSetPath } from "./api.js";
 import { countsText } from "./bar.js";
 import { announce, h, setAttribute, setText, throttle } from "./dom.js";
 import { BY_STAGE, Fleet, UNGROUPED } from "./fleet.js";
-import { t, word } from "./i18n.js";
+import { t, withReason, word } from "./i18n.js";
 import { NodePanel } from "./node_panel.js";
 import { Rate } from "./rate.js";
 import { href } from "./routes.js";
@@ -225,7 +225,7 @@ export class DaemonSetView {
     const paused = rollout.paused !== undefined;
     setText(this.outcome, paused ? t("paused") : word("phase", rollout.phase));
     setAttribute(this.outcome, "data-outcome", paused ? "waiting" : rollout.outcome);
-    setText(this.message, rollout.message);
+    setText(this.message, withReason(rollout));
     this.#writeSince();
     this.stages.update();
     this.actions.update();
@@ -270,7 +270,7 @@ export class DaemonSetView {
 
   #spoken() {
     const counts = this.fleet === null ? "" : countsText(this.fleet.counts);
-    return `${this.rollout.message}. ${counts}`;
+    return `${withReason(this.rollout)}. ${counts}`;
   }
 
   #writeAddress() {

@@ -103,6 +103,7 @@ export default {
   nodes: "Nodes",
   details: "Details",
   daemonSetGone: "This DaemonSet does not exist (any more). The page shows it as soon as it is created.",
+  pausedBecause: "paused ({reason}); {message}",
   paused: "paused",
   stableIs: "stable: {hash}",
   attempt: "attempt {n}",

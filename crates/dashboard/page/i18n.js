@@ -61,6 +61,12 @@ export function word(group, value) {
   return TABLES[language][`${group}.${value}`] ?? TABLES.en[`${group}.${value}`] ?? value;
 }
 
+// What the server says of a rollout, after the reason that a person gave for pausing it, unless that is in it.
+export function withReason({ message, paused }) {
+  const known = paused === undefined || paused === "" || message.includes(paused);
+  return known ? message : t("pausedBecause", { reason: paused, message });
+}
+
 export function number(value) {
   return numbers.format(value);
 }

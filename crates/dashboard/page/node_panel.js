@@ -116,6 +116,7 @@ export class NodePanel {
     this.#answer = answer;
     this.since = h("span", { class: "faint" });
     const log = answer.log;
+    const further = commands.filter((command) => command !== answer.remedy);
     replace(
       this.body,
       h("p", { class: "why-message", "data-verdict": answer.verdict }, answer.message),
@@ -143,7 +144,7 @@ export class NodePanel {
           t("pods"),
           answer.pods.map((pod) => this.#pod(pod)),
         ),
-      commands.length > 0 && block(t("commands"), commands.map(copyable)),
+      further.length > 0 && block(t("commands"), further.map(copyable)),
       (answer.checks ?? []).length > 0 &&
         h("details", { class: "checks" }, h("summary", {}, t("checks")), answer.checks.map(check)),
     );

@@ -1,7 +1,7 @@
 // All DaemonSets: a row each, the one with most trouble first.
 import { bar, chips } from "./bar.js";
 import { announce, h, keyed, replace, setAttribute, setText, throttle } from "./dom.js";
-import { number, t, word } from "./i18n.js";
+import { number, t, withReason, word } from "./i18n.js";
 import { href } from "./routes.js";
 import { Stream } from "./stream.js";
 import { setServerTime } from "./time.js";
@@ -228,6 +228,6 @@ function updateRow(element, row) {
   setText(stage, row.stage ? `${row.stage.index} / ${row.stage.total}` : "–");
   setText(outcome, row.paused === undefined ? word("phase", row.phase) : t("paused"));
   setAttribute(outcome, "data-outcome", row.paused === undefined ? row.outcome : "waiting");
-  setText(message, row.message);
-  setAttribute(message, "title", row.message);
+  setText(message, withReason(row));
+  setAttribute(message, "title", withReason(row));
 }

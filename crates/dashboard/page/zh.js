@@ -103,6 +103,7 @@ export default {
   nodes: "节点",
   details: "详情",
   daemonSetGone: "这个 DaemonSet 不存在（或已被删除）。一旦创建，页面会立即显示。",
+  pausedBecause: "已暂停（{reason}）；{message}",
   paused: "已暂停",
   stableIs: "稳定版本：{hash}",
   attempt: "第 {n} 次尝试",

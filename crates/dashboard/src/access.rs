@@ -89,7 +89,7 @@ impl Access {
     }
 
     /// A request for a file of the page: of the page itself, or typed by a person; and as a document also from a link.
-    pub(crate) fn check_file(&self, headers: &HeaderMap, is_document: bool) -> Result<(), Failure> {
+    pub(crate) fn check_file(headers: &HeaderMap, is_document: bool) -> Result<(), Failure> {
         match single(headers, SEC_FETCH_SITE) {
             _ if is_document => Ok(()),
             None if !headers.contains_key(SEC_FETCH_SITE) => Ok(()),

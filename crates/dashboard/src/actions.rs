@@ -141,15 +141,12 @@ async fn plan(
     verb: Verb,
     reason: &str,
 ) -> Result<Result<Plan, String>, Failure> {
-    Ok(match ask(verb, reason) {
-        Some(ask) => {
-            let request = request(&snapshot::outline(found), &ask);
-            request.map(Plan::Annotate).map_err(|why| why.to_string())
-        }
-        None => {
-            let plan = undo::read(client, set).await?;
-            plan.map(Plan::Undo).map_err(|why| why.to_string())
-        }
+    Ok(if let Some(ask) = ask(verb, reason) {
+        let request = request(&snapshot::outline(found), &ask);
+        request.map(Plan::Annotate).map_err(|why| why.to_string())
+    } else {
+        let plan = undo::read(client, set).await?;
+        plan.map(Plan::Undo).map_err(|why| why.to_string())
     })
 }
 

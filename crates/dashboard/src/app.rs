@@ -96,7 +96,7 @@ impl App {
             return Err(Failure::method());
         }
         let is_document = page::is_document(path);
-        self.access.check_file(headers, is_document)?;
+        Access::check_file(headers, is_document)?;
         let query = Query::parse(request.uri().query());
         if let Some(token) = query.get("token").filter(|_| is_document) {
             let cookie = self.access.open(token);

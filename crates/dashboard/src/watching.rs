@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How long watches outlast the last stream: a page that is loaded again finds them running.
-const IDLE_MAX: Duration = Duration::from_secs(60);
+const IDLE_MAX: Duration = Duration::from_mins(1);
 
 /// See the [module](self).
 pub(crate) struct Watching {

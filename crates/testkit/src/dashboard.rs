@@ -9,7 +9,10 @@ use std::time::Duration;
 use crate::{Deadline, Visitor};
 
 /// From its start to the line with the address, and from SIGTERM to its end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// It prints few lines.
+const LINES_MAX: usize = 100;
 
 /// A `kennel dashboard` process on a free port.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ impl Dashboard {
             .spawn()
             .expect("the dashboard can be started");
         let stdout = BufReader::new(child.stdout.take().expect("stdout was piped"));
-        let (sender, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::sync_channel(LINES_MAX);
         std::thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Deadline;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Sends requests with fixed headers.
 #[derive(Clone, Debug)]
@@ -135,9 +135,11 @@ pub struct Events {
     rest: Vec<u8>,
 }
 
-impl Events {
-    /// The next event and its data; nothing when the stream has ended.
-    pub fn next(&mut self) -> Option<(String, Value)> {
+/// Events and their data, until the stream ends.
+impl Iterator for Events {
+    type Item = (String, Value);
+
+    fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some(end) = self.rest.windows(2).position(|pair| pair == b"\n\n") {
                 let event: Vec<u8> = self.rest.drain(..end + 2).collect();
@@ -146,7 +148,9 @@ impl Events {
             self.rest.extend(chunk(&mut self.socket)?);
         }
     }
+}
 
+impl Events {
     /// Waits for an event of this name that `found` turns into something.
     pub fn wait<T>(&mut self, name: &str, mut found: impl FnMut(&Value) -> Option<T>) -> T {
         let deadline = Deadline::seconds(PATIENCE.as_secs());

@@ -89,7 +89,7 @@ pub enum Reason {
     /// Ready, but not yet for `minReadySeconds`.
     MinReadySeconds,
     Stopping,
-    /// It leaves the target again.
+    /// It leaves the target again, in its turn.
     GoesBack,
     PodFailed,
     Waiting(Waiting),
@@ -123,7 +123,7 @@ impl fmt::Display for Reason {
             Self::Starting => "the pod starts",
             Self::MinReadySeconds => "ready, but not yet for minReadySeconds",
             Self::Stopping => "the pod stops",
-            Self::GoesBack => "goes back to stable",
+            Self::GoesBack => "goes back to stable in its turn",
             Self::PodFailed => "the pod has failed",
             Self::Waiting(waiting) => waiting_text(*waiting),
             Self::Restarts(1) => "restarted once",

@@ -150,6 +150,7 @@ impl<'a> Head<'a> {
             Some(pod) if self.outline.standing == Standing::Unstarted => self.new_pod(place, pod),
             Some(pod) => match self.failure(pod, true) {
                 Some(reason) => (CellState::Failed, reason),
+                None if self.available(pod) => (CellState::New, Reason::GoesBack),
                 None => (CellState::Updating, Reason::GoesBack),
             },
             None => self.old_pod(place),

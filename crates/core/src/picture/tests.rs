@@ -146,7 +146,7 @@ fn a_way_back_ends_with_old_nodes() {
     let order = fixture.order();
     let back = state(Phase::RollingBack, 1, Cut::Nothing);
     let fixture = fixture.record(Verdict::Failed, back);
-    check(&fixture, &order[0], CellState::Updating, Reason::GoesBack);
+    check(&fixture, &order[0], CellState::New, Reason::GoesBack);
     check(&fixture, &order[9], CellState::Old, Reason::Held);
 }
 

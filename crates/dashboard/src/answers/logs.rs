@@ -34,7 +34,7 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// The API server has to reach the node, which may be down.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longer than any stream waits for a change.
-const NEVER: Duration = Duration::from_secs(3600);
+const NEVER: Duration = Duration::from_hours(1);
 
 /// Whose log, and how much of it.
 struct Wanted {

@@ -56,12 +56,11 @@ impl Source for DaemonSetStream {
             if !connection.synced {
                 return (connection, false, Instant::now() + ROLLOUT_ANYWAY);
             }
-            match view.set(&page.set.namespace, &page.set.name) {
-                Some(set) => (connection, false, page.look(view, set, messages)),
-                None => {
-                    page.forget();
-                    (connection, true, Instant::now() + ROLLOUT_ANYWAY)
-                }
+            if let Some(set) = view.set(&page.set.namespace, &page.set.name) {
+                (connection, false, page.look(view, set, messages))
+            } else {
+                page.forget();
+                (connection, true, Instant::now() + ROLLOUT_ANYWAY)
             }
         });
         self.watching.add_status(connection, gone, messages);
@@ -144,17 +143,14 @@ impl Page {
             label: self.group.as_deref(),
             stages: &self.stages,
         };
-        match &mut self.sent {
-            Some(sent) => {
-                if let Some(delta) = sent.delta(view, set, &grouping) {
-                    messages.add("delta", &delta);
-                }
+        if let Some(sent) = &mut self.sent {
+            if let Some(delta) = sent.delta(view, set, &grouping) {
+                messages.add("delta", &delta);
             }
-            None => {
-                let (all, sent) = picture(view, set, &grouping);
-                messages.add("picture", &all);
-                self.sent = Some(sent);
-            }
+        } else {
+            let (all, sent) = picture(view, set, &grouping);
+            messages.add("picture", &all);
+            self.sent = Some(sent);
         }
     }
 }

@@ -70,7 +70,7 @@ impl Watching {
     async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
             // The watches have ended, and so does this stream when the dashboard stops.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -240,15 +240,12 @@ impl Sent {
             if self.reasons.get(&own) == reason.as_ref() {
                 continue;
             }
-            let text = match reason {
-                Some(reason) => {
-                    self.reasons.insert(own, reason);
-                    reason.to_string()
-                }
-                None => {
-                    self.reasons.remove(&own);
-                    String::new()
-                }
+            let text = if let Some(reason) = reason {
+                self.reasons.insert(own, reason);
+                reason.to_string()
+            } else {
+                self.reasons.remove(&own);
+                String::new()
             };
             delta.reasons.push((own, text));
         }

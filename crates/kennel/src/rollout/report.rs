@@ -16,6 +16,9 @@ use crate::inspect::print;
 /// How long after the outcome pods that still start or stop are recorded: a revision is held as soon as no node has it.
 const SETTLES: Duration = Duration::from_secs(15);
 
+/// How long the end is recorded, so that a picture shows it.
+const MARGIN: Duration = Duration::from_secs(1);
+
 pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let mut follow = Follow::start(&args.target, args.r#for).await?;
     let over = follow.look(|present, _| {
@@ -36,6 +39,7 @@ async fn record(follow: &mut Follow, waits: bool) -> anyhow::Result<Recording> {
         recorder: follow.look(|present, _| Recorder::start(present.set, present.now))?,
         begun: !waits,
         settles: None,
+        calm: None,
     };
     let name = &follow.name;
     if waits {
@@ -65,6 +69,8 @@ struct Course {
     begun: bool,
     /// Since when there is an outcome.
     settles: Option<Instant>,
+    /// Since when no node changes any more.
+    calm: Option<Instant>,
 }
 
 impl Course {
@@ -83,8 +89,12 @@ impl Course {
             return false;
         }
         let since = *self.settles.get_or_insert_with(Instant::now);
-        let changing = present.set.picture().counts().get(CellState::Updating);
-        changing == 0 || since.elapsed() >= SETTLES
+        if present.set.picture().counts().get(CellState::Updating) > 0 {
+            self.calm = None;
+            return since.elapsed() >= SETTLES;
+        }
+        let calm = *self.calm.get_or_insert_with(Instant::now);
+        calm.elapsed() >= MARGIN
     }
 }
 

@@ -64,7 +64,8 @@ fn hostile_text_is_text() {
     browser.until_text(".conditions", SCRIPT);
     page.go(&format!("#/ds/{}/{}", percent(SCRIPT), percent(SCRIPT)));
     browser.until_text("h1", SCRIPT);
-    browser.until_text("main", "does not exist");
+    // No DaemonSet can have such a name.
+    browser.until_text(".banner", "there is no /api/daemonsets/");
     page.go("#/");
     browser.until_text(".said", SCRIPT);
     let owned =

@@ -86,9 +86,8 @@ fn another_origin_reads_and_changes_nothing() {
     let expected = json!([
         "read: refused",
         "cors: refused",
-        // A script sees nothing of such an answer.
-        "simple: opaque",
-        "plain: opaque",
+        "simple: refused",
+        "plain: refused",
         "stream: refused",
         "script: refused",
     ]);

@@ -132,7 +132,7 @@ fn a_bad_release_is_reported_with_who_failed_and_why() {
         "back on stable"
     );
     let picture = std::fs::read_to_string(picture).unwrap();
-    assert!(picture.contains("failed, goes back"), "{picture}");
+    assert!(picture.contains(">held</text>"), "{picture}");
 
     let later = fixture.json(&["report", "ds/agent"]);
     assert_eq!(
