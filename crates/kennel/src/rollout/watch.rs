@@ -1,5 +1,6 @@
 //! `kennel rollout watch`: the nodes as cells on a terminal, or lines where there is none.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use kennel_core::picture::{CellState, Counts};
@@ -148,7 +149,8 @@ impl Lines {
         let clock = frame.now.to_string();
         for failure in failures.iter().skip(self.failures) {
             let why = printable(&failure.message);
-            text.push_str(&format!("{clock} {} failed: {why}\n", failure.node));
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(text, "{clock} {} failed: {why}", failure.node);
         }
         self.failures = failures.len();
         let numbers = CellState::ALL
@@ -160,11 +162,11 @@ impl Lines {
         let phase = Some((status.phase.clone(), status.stage));
         let since = frame.now.saturating_since(self.at).as_secs();
         if phase != self.phase || (line != self.last && since >= LINE_EVERY_SECONDS) {
-            text.push_str(&format!("{clock} {line}\n"));
+            let _ = writeln!(text, "{clock} {line}");
             (self.phase, self.last, self.at) = (phase, line, frame.now);
         }
         if let Some(why) = frame.disconnected.filter(|_| !self.disconnected) {
-            text.push_str(&format!("{clock} reconnecting: {}\n", printable(why)));
+            let _ = writeln!(text, "{clock} reconnecting: {}", printable(why));
         }
         self.disconnected = frame.disconnected.is_some();
         print(&text)
