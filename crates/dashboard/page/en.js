@@ -148,6 +148,7 @@ export default {
   whatToDo: "What you can do",
   nodeCount: ["{n} node", "{n} nodes"],
   andMore: "and {n} more",
+  podEvents: "also pods created and deleted",
   noEvents: "No events.",
   noHistory: "No revisions.",
   created: "created",

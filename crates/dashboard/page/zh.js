@@ -148,6 +148,7 @@ export default {
   whatToDo: "您可以这样做",
   nodeCount: ["{n} 个节点", "{n} 个节点"],
   andMore: "以及另外 {n} 个",
+  podEvents: "也显示 Pod 的创建和删除",
   noEvents: "没有事件。",
   noHistory: "没有修订版本。",
   created: "创建于",

@@ -72,7 +72,7 @@ fn the_page_is_used_by_keyboard_alone() {
     browser.press("n");
     let failed = browser.run(option, &[]);
     assert!(failed.as_str().unwrap().contains(", failed, "), "{failed}");
-    browser.until_text(".node-panel", "crash");
+    browser.until_text(".node-panel", "exited with code 1");
     browser.press(key::ESCAPE);
     browser.until(
         "no node",
@@ -88,7 +88,7 @@ fn the_page_is_used_by_keyboard_alone() {
     // Tabs by arrows.
     browser.run("document.getElementById('tab-problems').focus();", &[]);
     browser.press(key::RIGHT);
-    browser.until_text("[role=tabpanel]:not([hidden])", "NodeFailed");
+    browser.until_text("[role=tabpanel]:not([hidden])", "RolloutStarted");
 
     // Aborting, and closing the dialog. The focus comes back to where it was.
     browser.run("[...document.querySelectorAll('.actions button')].find((b) => b.textContent === 'Abort').focus();", &[]);

@@ -125,7 +125,7 @@ fn a_node_says_why_and_what_to_type() {
     browser.until_text(".title", "failed, paused");
     browser.until_text(".problems", "1 node");
     browser.click(".node-links button");
-    browser.until_text(".node-panel", "crash");
+    browser.until_text(".node-panel", "exited with code 1");
     let commands = texts(browser, ".node-panel .command code").join("\n");
     assert!(commands.contains("kennel why ds/agent"), "{commands}");
     page.picture("node_of_a_daemonset");
@@ -137,7 +137,7 @@ fn a_node_says_why_and_what_to_type() {
     browser.until_text(".node-view tbody", "agent");
     page.picture("node");
     browser.open(&address);
-    browser.until_text(".node-panel", "crash");
+    browser.until_text(".node-panel", "exited with code 1");
     page.check_console();
 }
 
