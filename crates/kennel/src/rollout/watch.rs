@@ -8,6 +8,7 @@ use kennel_core::rollout::Outcome;
 use kennel_core::rollout::status::Status;
 use kennel_inspect::record::{Causes, Failures};
 use kennel_inspect::screen::{FAILURES_MAX, Frame, Pace, Size, printable};
+use kennel_inspect::snapshot;
 use kennel_types::Timestamp;
 
 use super::follow::{Follow, Present, Woken};
@@ -26,7 +27,7 @@ pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
     let status = loop {
         let ended = follow.look(|present, causes| {
             watch.begin(present, causes);
-            watch.failures.note(present.view, present.set, 0);
+            watch.failures.note(present.view, present.set, present.now);
             causes.want(&watch.failures.present());
             watch.failures.note_causes(causes);
             watch.show(present, woken == Woken::Resized)
@@ -62,7 +63,7 @@ impl Watch {
             colours: std::env::var_os("NO_COLOR").is_none(),
             pace: Pace::default(),
             target: None,
-            failures: Failures::default(),
+            failures: Failures::new(snapshot::now()),
             lines: Lines::default(),
         })
     }
@@ -71,7 +72,7 @@ impl Watch {
     fn begin(&mut self, present: &Present<'_>, causes: &mut Causes) {
         if self.target != present.status.target {
             self.target.clone_from(&present.status.target);
-            self.failures = Failures::default();
+            self.failures = Failures::new(present.now);
             self.lines.failures = 0;
             causes.forget();
         }
