@@ -168,7 +168,7 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
     );
     // A finger on a cell opens the node.
     browser.click(".waffle");
-    browser.until_text(".node-panel", "sim-");
+    browser.until_text(".node-panel", "kennel why");
     assert_eq!(browser.run(fits, &[]), true, "the node is too wide");
     page.picture("phone_node");
     // Both languages have the same texts.
