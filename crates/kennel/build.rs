@@ -9,7 +9,6 @@ fn main() {
     let agent = Program {
         package: "kennel-agent",
         profile: "agent",
-        sources: &["agent", "client", "core", "node", "shim", "types"],
     };
     println!("cargo:rerun-if-changed=build.rs");
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {

@@ -9,7 +9,6 @@ fn main() {
     let shim = Program {
         package: "kennel-shim",
         profile: "shim",
-        sources: &["shim"],
     };
     shim.build();
     shim.compress();

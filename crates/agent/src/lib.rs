@@ -3,7 +3,7 @@
 //! ```text
 //!   args ─▶ run ─▶ node (settings, runtime) ─▶ kennel_node::agent
 //!
-//!   every program: logging · signals · notify · memory · descriptors · cluster (clients of the API)
+//!   every program: logging · signals · notify · memory · descriptors · cluster (clients of the API) · kubeconfig_certificate
 //! ```
 //!
 //! This crate also builds a small program of its own (`main.rs`). A release build of `kennel` embeds that program, and
@@ -13,6 +13,7 @@ pub mod args;
 pub mod cluster;
 pub mod descriptors;
 pub mod flag_values;
+pub mod kubeconfig_certificate;
 pub mod logging;
 pub mod memory;
 pub mod new_files;

@@ -9,6 +9,7 @@ use kennel_client::write::Writer;
 use kennel_node::agent::identity::authorities::AuthoritiesSender;
 use kennel_node::agent::identity::client::Credentials;
 use kennel_node::agent::identity::join::{self, CA_FILE, CLIENT_FILE, JoinOptions};
+use kennel_node::agent::identity::kubeconfig;
 use kennel_node::agent::identity::request::Purpose;
 use kennel_node::agent::identity::{
     CertificateRequest, CsrClient, Expirations, Joined, RotatingClient, authorities, rotate,
@@ -259,13 +260,14 @@ fn follow_authorities(
 }
 
 /// Authenticates as the user of a kubeconfig.
-async fn with_kubeconfig(kubeconfig: &Path, pki: &Path) -> anyhow::Result<Membership> {
-    let config = cluster::config(Some(kubeconfig)).await?;
+async fn with_kubeconfig(file: &Path, pki: &Path) -> anyhow::Result<Membership> {
+    let config = cluster::config(Some(file)).await?;
     let server = config.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
     let roots = config.root_cert.iter().flatten();
     let roots = roots.map(|der| join::to_pem(&CertificateDer::from(der.as_slice())));
     let roots: String = roots.collect();
+    let expirations = Expirations::of_kubeconfig(kubeconfig::client_lifetime(&config.auth_info));
     let client = cluster::client_of(config)?;
     let api = join::api_address(&server);
     Ok(Membership {
@@ -273,7 +275,7 @@ async fn with_kubeconfig(kubeconfig: &Path, pki: &Path) -> anyhow::Result<Member
             client: client.clone(),
             authorities: authorities::fixed(roots),
             authorities_sign: false,
-            expirations: Arc::default(),
+            expirations: Arc::new(expirations),
             certifier: Arc::new(CsrClient::new(client, pki)),
             server: Some(server),
         },

@@ -11,6 +11,7 @@ use std::time::Duration;
 use kennel_types::Identity;
 pub use kennel_types::event::Note;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -235,7 +236,11 @@ impl EventWriter {
         message: &str,
         (key, count, first): (String, u64, String),
     ) {
-        let name = format!("{}.{:x}", about.name, clock::now_nanos());
+        let name = if note.once {
+            format!("{}.{}", about.name, digest(&key))
+        } else {
+            format!("{}.{:x}", about.name, clock::now_nanos())
+        };
         let mut body = json!({
             "apiVersion": "v1",
             "kind": "Event",
@@ -254,15 +259,18 @@ impl EventWriter {
         if !self.node.is_empty() {
             body["source"]["host"] = self.node.as_str().into();
         }
-        match self
+        let sent = self
             .send(&Call::create(collection(about), body.to_string()))
-            .await
-        {
-            Ok(()) => {
+            .await;
+        match sent {
+            // Another process has told it.
+            Err(failure) if !(note.once && failure.is(409)) => {
+                tracing::debug!("writing an event failed: {failure}");
+            }
+            _ => {
                 let now = self.clock.monotonic();
                 self.correlator.written(key, name, count, first, now);
             }
-            Err(failure) => tracing::debug!("writing an event failed: {failure}"),
         }
     }
 
@@ -282,6 +290,14 @@ impl EventWriter {
             }
         }
     }
+}
+
+/// The same for the same key in every process, so that the API refuses a second event with it.
+fn digest(key: &str) -> String {
+    let digest = Sha256::digest(key);
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    format!("{:016x}", u64::from_be_bytes(first))
 }
 
 fn collection(about: &Reference) -> String {

@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout)] // Cargo reads a build script's instructions from stdout.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,13 +13,14 @@ use std::process::Command;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+/// Of the names of all packages. What follows is the directory.
+const PREFIX: &str = "kennel-";
+
 /// A program of this workspace. The binary has the name of its package.
 pub struct Program<'a> {
     pub package: &'a str,
     /// The cargo profile, which is neither `dev` nor `release`.
     pub profile: &'a str,
-    /// Directories below `crates` that it is built from: a change there builds it again.
-    pub sources: &'a [&'a str],
 }
 
 impl Program<'_> {
@@ -27,9 +29,14 @@ impl Program<'_> {
     /// # Panics
     /// If it does not compile.
     pub fn build(&self) {
-        for source in self.sources {
-            println!("cargo:rerun-if-changed=../{source}/src");
-            println!("cargo:rerun-if-changed=../{source}/Cargo.toml");
+        for source in self.sources() {
+            // Cargo builds again every time if a file does not exist.
+            for part in ["src", "Cargo.toml", "build.rs"] {
+                let path = format!("../{source}/{part}");
+                if Path::new(&path).exists() {
+                    println!("cargo:rerun-if-changed={path}");
+                }
+            }
         }
         println!("cargo:rerun-if-changed=../../Cargo.lock");
         // Programs that abort on a panic do not need unwind tables, which are a tenth of their size. Cargo ignores the
@@ -42,6 +49,23 @@ impl Program<'_> {
         let target_dir = self.target_dir().join(from_env("TARGET"));
         let program = target_dir.join(self.profile).join(self.package);
         std::fs::copy(program, self.destination()).expect("cargo has just built the program");
+    }
+
+    /// The directories below `crates` that it is built from: a change there builds it again.
+    fn sources(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut left = vec![self.package.to_owned()];
+        while let Some(package) = left.pop() {
+            let directory = package.trim_start_matches(PREFIX).to_owned();
+            let manifest = format!("../{directory}/Cargo.toml");
+            if !found.insert(directory) {
+                continue;
+            }
+            let manifest = std::fs::read_to_string(manifest);
+            let manifest = manifest.expect("a crate's directory has its name");
+            left.extend(dependencies(&manifest).map(str::to_owned));
+        }
+        found
     }
 
     /// Compresses the program that was built, in the gzip format.
@@ -95,7 +119,41 @@ impl Program<'_> {
     }
 }
 
+/// The packages of this workspace that a manifest names as dependencies, those of build scripts included.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let mut is_shipped = false;
+    manifest.lines().filter_map(move |line| {
+        if line.starts_with('[') {
+            is_shipped = line.contains("dependencies") && !line.contains("dev-dependencies");
+        }
+        let name = line.split(['.', ' ', '=']).next()?;
+        (is_shipped && name.starts_with(PREFIX)).then_some(name)
+    })
+}
+
 fn from_env(name: &str) -> String {
     let value = std::env::var(name);
     value.unwrap_or_else(|error| panic!("cargo sets {name} for build scripts: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_dependency_builds_the_program_again() {
+        let agent = Program {
+            package: "kennel-agent",
+            profile: "agent",
+        };
+        let sources = agent.sources();
+        for expected in [
+            "agent", "proxy", "nftables", "network", "node", "shim", "core",
+        ] {
+            assert!(sources.contains(expected), "{expected} of {sources:?}");
+        }
+        for other in ["test-support", "testkit", "server"] {
+            assert!(!sources.contains(other), "{other} of {sources:?}");
+        }
+    }
 }

@@ -20,6 +20,8 @@ const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kennel-agent"))
 /// In the agent's data directory.
 const DIRECTORY: &str = "bin";
 const NAME: &str = "kennel-agent";
+/// How long the allocator keeps memory that was freed, in milliseconds.
+const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
 
 /// Writes the agent program to the data directory and replaces this process by it, with the same arguments. Returns
 /// if there is none or on failure; the agent then runs in this process.
@@ -52,6 +54,10 @@ fn exec_program(
     };
     let mut command = Command::new(&path);
     command.arg0(arguments.next().unwrap_or_else(|| "kennel".into()));
+    let purge_delay = std::env::var_os(PURGE_DELAY);
+    // An idle agent frees nothing for minutes, and freed memory is returned only when more is freed: what the first lists
+    // and the start of pods needed would stay, two megabytes of it.
+    command.env(PURGE_DELAY, purge_delay.unwrap_or_else(|| "0".into()));
     if let Some(new) = &new {
         // The agent removes it if it fails to start.
         command.env(NEW_PATH, new);

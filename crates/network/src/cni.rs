@@ -15,7 +15,7 @@ const NAME: &str = "kennel";
 /// Plugins that the configuration needs.
 const PLUGINS: [&str; 2] = ["ptp", "host-local"];
 /// For host ports.
-const PORTMAP: &str = "portmap";
+pub const PORTMAP: &str = "portmap";
 
 /// Where the container runtime looks.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,13 @@
 //! Checks the pod network of this machine from outside, and says what to do. Changes nothing.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use kennel_core::cidr::Cidr;
 use kennel_nftables::nft;
 use serde_json::Value;
 
@@ -62,7 +66,7 @@ pub async fn examine(options: &Options) -> Result<Vec<Finding>, Error> {
         findings.push(mtu(configuration.as_ref(), vxlan.as_ref()));
         findings.push(masquerading()?);
     }
-    findings.push(route_finding(&routes));
+    findings.push(route_finding(&routes, configuration.as_ref()));
     findings.push(firewall(&forward_policies()?));
     findings.push(reverse_path());
     findings.push(names(options));
@@ -105,6 +109,13 @@ fn cni_finding(options: &Options, own: Option<&Value>, has_network: bool) -> Fin
     }
     let missing = places.missing_plugins();
     match own {
+        Some(_) if missing.is_empty() && !places.has_plugin(cni::PORTMAP) => {
+            Finding::problem(format!(
+                "CNI: the plugin {} is missing, so that host ports of pods lead nowhere: install it (Debian: \
+             containernetworking-plugins), and restart the agent",
+                cni::PORTMAP
+            ))
+        }
         Some(_) if missing.is_empty() => Finding::ok(format!("CNI: {dir}/{}", cni::FILE)),
         Some(_) => Finding::problem(format!(
             "CNI: the plugins {} are missing: install them (Debian: containernetworking-plugins)",
@@ -176,24 +187,34 @@ fn masquerading() -> Result<Finding, Error> {
     })
 }
 
-fn route_finding(routes: &[HostRoute]) -> Finding {
-    let ours: Vec<&HostRoute> = routes.iter().filter(|route| route.is_ours).collect();
-    let hides = |route: &&HostRoute| {
-        let hidden = ours
-            .iter()
-            .find(|own| own.destination.overlaps(route.destination))?;
-        Some((route.destination, hidden.destination))
-    };
+/// Routes of others that overlap those to the pods of other nodes, or the range of this node's own pods.
+fn route_finding(routes: &[HostRoute], configuration: Option<&Value>) -> Finding {
+    let to_nodes: Vec<Cidr> = routes
+        .iter()
+        .filter(|route| route.is_ours)
+        .map(|route| route.destination)
+        .collect();
+    let own = configuration.and_then(own_range);
     let mut others = routes
         .iter()
-        .filter(|route| !route.is_ours && !route.is_host && route.destination.bits() > 0);
-    let hiding = others.find_map(|route| hides(&route));
+        .filter(|route| !route.is_ours && !route.is_host && route.destination.bits() > 0)
+        .map(|route| route.destination);
+    let hiding = others.find_map(|route| {
+        let mut pods = to_nodes.iter().chain(&own);
+        Some((route, *pods.find(|pods| pods.overlaps(route))?))
+    });
     match hiding {
         Some((route, pods)) => Finding::problem(format!(
             "routes: the route {route} overlaps the pods' range {pods}: remove it, or start `kennel up` with another --cluster-cidr"
         )),
-        None => Finding::ok(format!("routes: {} to pods of other nodes", ours.len())),
+        None => Finding::ok(format!("routes: {} to pods of other nodes", to_nodes.len())),
     }
+}
+
+/// The range of this node's pods, as our CNI configuration has it.
+fn own_range(configuration: &Value) -> Option<Cidr> {
+    let subnet = &configuration["plugins"][0]["ipam"]["ranges"][0][0]["subnet"];
+    subnet.as_str()?.parse().ok()
 }
 
 /// Chains that see forwarded packets, and drop what no rule accepts: `table inet filter, chain forward`.
@@ -284,53 +305,4 @@ fn resolve(server: Ipv4Addr, name: &str) -> io::Result<Vec<Ipv4Addr>> {
             _ => None,
         });
     Ok(addresses.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn vxlan(underlay_mtu: u32, mtu: u32) -> VxlanMtu {
-        VxlanMtu {
-            underlay: "eth0".to_owned(),
-            underlay_mtu,
-            mtu,
-        }
-    }
-
-    #[test]
-    fn packets_that_are_too_large_are_found() {
-        let pods = |mtu: u32| serde_json::json!({"plugins": [{"type": "ptp", "mtu": mtu}]});
-        assert!(mtu(Some(&pods(1450)), Some(&vxlan(1500, 1450))).is_ok);
-        let shrunk = mtu(Some(&pods(1450)), Some(&vxlan(1400, 1350)));
-        assert!(
-            !shrunk.is_ok && shrunk.text.contains("each new pod has 1450"),
-            "{shrunk:?}"
-        );
-        assert!(!mtu(None, Some(&vxlan(1400, 1450))).is_ok);
-        assert!(mtu(None, None).is_ok);
-    }
-
-    #[test]
-    fn a_dropping_firewall_is_named() {
-        let found = firewall(&["table ip filter, chain FORWARD".to_owned()]);
-        assert!(!found.is_ok);
-        assert!(
-            found
-                .text
-                .starts_with("firewall: table ip filter, chain FORWARD drops"),
-            "{found:?}"
-        );
-    }
-
-    #[test]
-    fn a_name_server_that_is_not_there_is_a_problem() {
-        let options = Options {
-            places: cni::Places::default(),
-            dns: Ipv4Addr::LOCALHOST,
-            name: "kubernetes.default.svc.cluster.local".to_owned(),
-        };
-        let found = names(&options);
-        assert!(found.text.contains("127.0.0.1"), "{found:?}");
-    }
 }

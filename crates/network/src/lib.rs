@@ -21,6 +21,8 @@ pub mod masquerade;
 mod network;
 pub mod probe;
 pub mod sysctl;
+#[cfg(test)]
+mod tests;
 
 pub use error::Error;
 pub use network::{Applied, Network, cleanup};

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use kennel_core::cidr::Cidr;
+use kennel_nftables::monitor::Monitor;
 use kennel_nftables::netlink::{Failure, Message, Socket};
 use kennel_nftables::nft::{
     BaseChain, Change, Data, Element, Expression, Hook, MapData, Register, SetKind, Transaction,
@@ -39,16 +40,21 @@ pub struct Rules {
     pub vxlan: Option<u32>,
 }
 
-/// The table as it was written.
+/// The table as it was written, and who notices if others change it.
 #[derive(Debug, Default)]
 pub struct Masquerade {
     written: Option<(Rules, BTreeSet<Ipv4Addr>)>,
+    kernel: Option<(Socket, Monitor)>,
 }
 
 impl Masquerade {
-    /// Writes what differs from the last time. The first time, and with other rules, replaces the whole table at once.
+    /// Writes what differs from the last time. The first time, with other rules, and after changes by others, replaces the whole
+    /// table at once.
     pub fn apply(&mut self, rules: &Rules, direct: &BTreeSet<Ipv4Addr>) -> Result<(), Error> {
-        let mut socket = open()?;
+        let (socket, _) = match &mut self.kernel {
+            Some(kernel) => kernel,
+            none => none.insert(open_monitored()?),
+        };
         let mut transaction = Transaction::new(TABLE, socket.request());
         match &self.written {
             Some((written, before)) if written == rules => {
@@ -67,6 +73,15 @@ impl Masquerade {
         done.map_err(|error| failure("set up masquerading", error))?;
         self.written = Some((rules.clone(), direct.clone()));
         Ok(())
+    }
+
+    /// Returns when another program has changed the table, which the next [`Self::apply`] writes again.
+    pub async fn changed_by_others(&mut self) {
+        match &mut self.kernel {
+            Some((_, monitor)) => monitor.changed().await,
+            None => std::future::pending().await,
+        }
+        (self.written, self.kernel) = (None, None);
     }
 }
 
@@ -104,6 +119,13 @@ pub(crate) fn dump_chains() -> Result<Vec<BaseChain>, Error> {
 
 fn open() -> Result<Socket, Error> {
     Socket::open(0).map_err(|error| failure("open a netlink socket", error))
+}
+
+fn open_monitored() -> Result<(Socket, Monitor), Error> {
+    let socket = open()?;
+    let monitor = Monitor::open(socket.port(), TABLE);
+    let monitor = monitor.map_err(|error| failure("watch nftables", error))?;
+    Ok((socket, monitor))
 }
 
 fn failure(what: &str, failure: Failure) -> Error {

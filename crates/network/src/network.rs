@@ -1,6 +1,7 @@
 //! The whole pod network of a node: applies a plan, and removes what was applied.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use kennel_core::cidr::Cidr;
 use kennel_core::pod_network::plan::{Plan, plan};
@@ -19,6 +20,10 @@ const PROBES_MAX: usize = 3;
 pub struct Network {
     kernel: Kernel,
     masquerade: Masquerade,
+    /// There is a network: this agent has applied a plan, or an earlier one has.
+    stands: bool,
+    /// What the kernel has, unless the last change failed.
+    current: Option<Current>,
     _lock: Lock,
 }
 
@@ -28,7 +33,13 @@ pub struct Applied {
     pub underlay: Underlay,
     /// Of pods.
     pub mtu: u32,
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
+}
+
+struct Current {
+    own: Member,
+    rules: Rules,
+    applied: Applied,
 }
 
 impl Network {
@@ -38,6 +49,8 @@ impl Network {
             _lock: Lock::take()?,
             kernel: Kernel::open()?,
             masquerade: Masquerade::default(),
+            stands: false,
+            current: None,
         })
     }
 
@@ -58,7 +71,49 @@ impl Network {
         }
     }
 
-    /// Makes the kernel's state that of the plan. Repeating it after a failure continues where it ended.
+    /// Changes what differs from the last time: one node's change costs one node's change. Does not look at what others have
+    /// changed.
+    pub async fn update<'a>(
+        &mut self,
+        own: &Member,
+        others: impl IntoIterator<Item = &'a Member>,
+        cluster: Cidr,
+    ) -> Result<Applied, Error> {
+        // Of a change that fails, nobody knows how far it went.
+        match self.current.take() {
+            Some(current) if current.own == *own && current.rules.cluster == cluster => {
+                self.change(current, others).await
+            }
+            _ => self.apply(own, others, cluster).await,
+        }
+    }
+
+    async fn change<'a>(
+        &mut self,
+        mut current: Current,
+        others: impl IntoIterator<Item = &'a Member>,
+    ) -> Result<Applied, Error> {
+        let plan = plan(&current.own, others);
+        let (before, rules) = (&current.applied.plan, &current.rules);
+        if let Some(vxlan) = rules.vxlan {
+            self.kernel.change_neighbours(before, &plan, vxlan).await?;
+        }
+        self.masquerade.apply(rules, &plan.direct_nodes)?;
+        let devices = Devices {
+            underlay: current.applied.underlay.index,
+            vxlan: rules.vxlan,
+        };
+        self.kernel
+            .change_routes(&before.routes, &plan.routes, devices)
+            .await?;
+        current.applied.plan = Arc::new(plan);
+        let applied = current.applied.clone();
+        self.current = Some(current);
+        Ok(applied)
+    }
+
+    /// Makes the kernel's state that of the plan, whatever it is. A network that stands stays after a failure, and repeating
+    /// this continues where it ended; of one that cannot be set up, nothing is left.
     pub async fn apply<'a>(
         &mut self,
         own: &Member,
@@ -66,6 +121,44 @@ impl Network {
         cluster: Cidr,
     ) -> Result<Applied, Error> {
         self.overlap(cluster).await?;
+        if !self.stands {
+            self.stands = self.exists().await?;
+        }
+        self.current = None;
+        let applied = self.apply_all(own, others, cluster).await;
+        match &applied {
+            Ok(_) => self.stands = true,
+            Err(_) if !self.stands => self.undo().await,
+            Err(_) => {}
+        }
+        applied
+    }
+
+    async fn exists(&self) -> Result<bool, Error> {
+        Ok(self.kernel.vxlan_index().await?.is_some()
+            || self
+                .kernel
+                .routes()
+                .await?
+                .iter()
+                .any(|route| route.is_ours)
+            || masquerade::exists()?)
+    }
+
+    /// Removes what a failed start has made.
+    async fn undo(&mut self) {
+        self.masquerade = Masquerade::default();
+        if let Err(error) = remove(&self.kernel).await {
+            tracing::debug!("cannot remove what was made of the pod network: {error}");
+        }
+    }
+
+    async fn apply_all<'a>(
+        &mut self,
+        own: &Member,
+        others: impl IntoIterator<Item = &'a Member>,
+        cluster: Cidr,
+    ) -> Result<Applied, Error> {
         let underlay = self.kernel.underlay(own.address).await?;
         let plan = plan(own, others);
         let mtu = match own.mode {
@@ -99,11 +192,27 @@ impl Network {
             vxlan,
         };
         self.kernel.set_routes(plan.routes.iter(), devices).await?;
-        Ok(Applied {
+        let applied = Applied {
             underlay,
             mtu,
-            plan,
-        })
+            plan: Arc::new(plan),
+        };
+        self.current = Some(Current {
+            own: own.clone(),
+            rules,
+            applied: applied.clone(),
+        });
+        Ok(applied)
+    }
+
+    /// Returns when another program has changed the rules, which the next [`Self::apply`] writes again: those who load a
+    /// firewall often delete all tables.
+    pub async fn changed_by_others(&mut self) {
+        self.masquerade.changed_by_others().await;
+        tracing::warn!(
+            "another program changed the nftables table {}: writing it again",
+            masquerade::TABLE
+        );
     }
 
     /// Whether the link carries packets of pods, by probes to some of its other nodes.
@@ -141,13 +250,22 @@ pub async fn cleanup(places: &[cni::Places]) -> Result<Vec<String>, Error> {
             removed.push("the CNI configuration".to_owned());
         }
     }
-    if masquerade::remove()? {
+    removed.extend(remove(&kernel).await?);
+    Ok(removed)
+}
+
+/// Removes everything from the kernel, as far as it lets us. Returns what was removed, for people, or the first refusal.
+async fn remove(kernel: &Kernel) -> Result<Vec<String>, Error> {
+    let (routes, vxlan) = (kernel.remove_routes().await, kernel.remove_vxlan().await);
+    let table = masquerade::remove();
+    let mut removed = Vec::new();
+    if table? {
         removed.push(format!("the nftables table {}", masquerade::TABLE));
     }
-    let routes = kernel.remove_routes().await?;
-    if kernel.remove_vxlan().await? {
+    if vxlan? {
         removed.push(format!("the device {}", crate::kernel::DEVICE));
     }
+    let routes = routes?;
     if routes > 0 {
         removed.push(format!("{routes} routes"));
     }

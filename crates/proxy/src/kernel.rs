@@ -122,7 +122,7 @@ impl Kernel {
                 services.routes(name)
             })?;
             // Only now: our own changes would overflow its queue.
-            let monitor = Monitor::open(self.socket.port())?;
+            let monitor = Monitor::open(self.socket.port(), TABLE)?;
             let after = monitor::generation(&mut self.socket)?;
             tries += 1;
             if after == before.wrapping_add(1) || tries == WRITES_MAX {

@@ -3,7 +3,6 @@
 //! ```text
 //!   Service, EndpointSlice ─▶ run ─▶ core::services ─▶ plan ─▶ difference ─▶ kernel (by crates/nftables)
 //!                              │                                ruleset: our table without services
-//!                              ├ monitor       changes of our table by others
 //!                              ├ conntrack     UDP connections to endpoints that are gone
 //!                              └ health_check  healthCheckNodePort
 //! ```
@@ -16,14 +15,13 @@ mod health_check;
 mod kernel;
 mod lock;
 mod metrics;
-mod monitor;
 mod plan;
 mod ruleset;
 mod run;
 #[cfg(test)]
 mod tests;
 
-use kennel_nftables::{netlink, nft};
+use kennel_nftables::{monitor, netlink, nft};
 
 pub use kernel::{KernelError, has_table, remove};
 pub use lock::{Lock, LockError};

@@ -34,6 +34,23 @@ impl Background {
         .await
     }
 
+    /// Waits until all tasks have ended by themselves.
+    pub(crate) async fn join(self) {
+        for (work, task) in self.0 {
+            if let Err(error) = task.await {
+                tracing::warn!(%error, "the task of the server that {work} failed");
+            }
+        }
+    }
+
+    /// As if this task had ended by a panic.
+    #[cfg(test)]
+    pub(crate) fn abort_one(&self, work: &str) {
+        for (_, task) in self.0.iter().filter(|(name, _)| *name == work) {
+            task.abort();
+        }
+    }
+
     pub(crate) fn abort(&self) {
         for (_, task) in &self.0 {
             task.abort();

@@ -123,9 +123,11 @@ pub(crate) fn of_quota(
 /// How long the listener may take for one iteration, and go without accepting anything though it tries.
 const LISTENER_BOUND: Duration = Duration::from_secs(30);
 
-/// What the listener notes of its work.
+/// What a listener notes of its work.
 #[derive(Debug)]
 pub(crate) struct Accepting {
+    /// Of the check.
+    name: &'static str,
     /// When the loop last completed an iteration.
     last: Mutex<Instant>,
     /// Since when accepting fails, and how.
@@ -133,8 +135,9 @@ pub(crate) struct Accepting {
 }
 
 impl Accepting {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self {
+            name,
             last: Mutex::new(Instant::now()),
             failing: Mutex::default(),
         }
@@ -165,7 +168,6 @@ impl Accepting {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The check `listener`.
     pub(crate) fn outcome(&self, now: Instant) -> Outcome {
         let silence = now.saturating_duration_since(*self.last());
         let result = if silence > LISTENER_BOUND {
@@ -181,7 +183,7 @@ impl Accepting {
                 _ => Ok(()),
             }
         };
-        Outcome::new("listener", result.map_err(Unhealthy))
+        Outcome::new(self.name, result.map_err(Unhealthy))
     }
 }
 
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_listener_that_stops_is_noticed() {
-        let accepting = Accepting::new();
+        let accepting = Accepting::new("listener");
         let now = Instant::now();
         let failure = |seconds| {
             let outcome = accepting.outcome(now + Duration::from_secs(seconds));

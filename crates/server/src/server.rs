@@ -69,6 +69,10 @@ pub enum ServerFailure {
     Writer,
     #[error("the listener has ended, so nobody can connect any more; the log has the reason")]
     Listener,
+    #[error(
+        "the listener for pods has ended, so they cannot connect any more; the log has the reason"
+    )]
+    PodListener,
     /// One of the tasks beside requests.
     #[error("the task of the server that {0} has ended; the log has the reason")]
     Task(&'static str),
@@ -84,9 +88,13 @@ pub struct Server {
     pub kubeconfig: PathBuf,
     pub certificates: Arc<Certificates>,
     stop: CancellationToken,
-    serving: tokio::task::JoinHandle<()>,
+    listeners: Background,
     background: Background,
 }
+
+/// The work of the tasks in [`Server::listeners`].
+const ACCEPTS: &str = "accepts connections";
+const ACCEPTS_PODS: &str = "accepts connections of pods";
 
 impl Server {
     /// Boxed, so that the server is compiled once, in this crate: the code of an `async fn` is generated anew in each crate
@@ -126,21 +134,21 @@ impl Server {
         };
         let backend = Backend::start(store, credentials, settings).await?;
         let api = Arc::clone(&backend.api);
-        let accepting = Arc::new(Accepting::new());
-        let checked = Arc::clone(&accepting);
-        api.add_health_checks(move |_| vec![checked.outcome(Instant::now())]);
         let stop = CancellationToken::new();
-        let serve = |listener, accepting| {
-            let (tls, api) = (certificates.tls.clone(), Arc::clone(&api));
-            let serving =
-                listen::serve(listener, tls, api, config.timeouts, accepting, stop.clone());
-            tokio::spawn(serving)
+        let mut listeners = Background::default();
+        let mut serve = |work, check, listener| {
+            let accepting = Arc::new(Accepting::new(check));
+            let checked = Arc::clone(&accepting);
+            api.add_health_checks(move |_| vec![checked.outcome(Instant::now())]);
+            let (tls, api, stop) = (certificates.tls.clone(), Arc::clone(&api), stop.clone());
+            let serving = listen::serve(listener, tls, api, config.timeouts, accepting, stop);
+            listeners.spawn(work, serving);
         };
+        serve(ACCEPTS, "listener", (listener, Clients::All));
         if let Some(listener) = for_pods {
-            let unchecked = Arc::new(Accepting::new());
-            drop(serve((listener, Clients::OfThisMachine), unchecked));
+            let listener = (listener, Clients::OfThisMachine);
+            serve(ACCEPTS_PODS, "pod-listener", listener);
         }
-        let serving = serve((listener, Clients::All), accepting);
         let mut background = Background::default();
         if let Some(schedule) = config.backups {
             let (status, stop) = (Arc::clone(&api.settings.backups), stop.clone());
@@ -156,7 +164,7 @@ impl Server {
             kubeconfig,
             certificates,
             stop,
-            serving,
+            listeners,
             background,
         })
     }
@@ -176,19 +184,20 @@ impl Server {
             // First: the other tasks end with a store that is closed.
             biased;
             () = self.backend.writer_ended() => ServerFailure::Writer,
-            _ = &mut self.serving => ServerFailure::Listener,
+            work = self.listeners.ended() => match work {
+                ACCEPTS_PODS => ServerFailure::PodListener,
+                _ => ServerFailure::Listener,
+            },
             work = self.background.ended() => ServerFailure::Task(work),
             work = self.backend.task_ended() => ServerFailure::Task(work),
         }
     }
 
-    /// Stops in order: closes the listener, ends watches, finishes writes, closes the store.
+    /// Stops in order: closes the listeners, ends watches, finishes writes, closes the store.
     pub async fn stop(self) {
         self.background.abort();
         self.stop.cancel();
-        if let Err(error) = self.serving.await {
-            tracing::warn!(%error, "the listener task failed");
-        }
+        self.listeners.join().await;
         self.backend.close().await;
     }
 }
@@ -284,13 +293,19 @@ fn open_certificates(
 
 #[cfg(test)]
 mod tests {
+    use kennel_core::health::Endpoint;
+
     use super::*;
 
     async fn start(dir: &std::path::Path) -> Server {
+        start_advertising(dir, None).await
+    }
+
+    async fn start_advertising(dir: &std::path::Path, address: Option<IpAddr>) -> Server {
         let config = Config {
             data_dir: dir.to_owned(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            advertised: Advertised::default(),
+            advertised: Advertised { address, dns: None },
             tls_san: Vec::new(),
             service_cidr: "10.96.0.0/12".parse().unwrap(),
             token_file: None,
@@ -315,7 +330,7 @@ mod tests {
         let moment = Duration::from_millis(50);
         let early = tokio::time::timeout(moment, server.failed()).await;
         assert!(early.is_err(), "{early:?}");
-        server.serving.abort();
+        server.listeners.abort();
         assert_eq!(server.failed().await, ServerFailure::Listener);
         drop(server);
 
@@ -331,5 +346,37 @@ mod tests {
         server.backend.close_store().await;
         assert_eq!(server.failed().await, ServerFailure::Writer);
         assert!(!server.api.is_live());
+    }
+
+    /// The address of the default route. Nothing is sent.
+    fn own_address() -> Option<IpAddr> {
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        socket.connect((Ipv4Addr::new(203, 0, 113, 1), 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_loopback())
+    }
+
+    #[tokio::test]
+    async fn the_listener_for_pods_is_checked_and_its_end_is_noticed() {
+        let Some(address) = own_address() else {
+            return kennel_test_support::skip("this machine has no address for pods");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = start_advertising(dir.path(), Some(address)).await;
+        let names = |server: &Server| -> Vec<String> {
+            let outcomes = server.api.health.outcomes(Endpoint::Livez).into_iter();
+            outcomes.map(|outcome| outcome.name).collect()
+        };
+        assert!(names(&server).iter().any(|name| name == "pod-listener"));
+        server.listeners.abort_one(ACCEPTS_PODS);
+        assert_eq!(server.failed().await, ServerFailure::PodListener);
+        drop(server);
+
+        // A stop closes both, and waits for what they serve.
+        let dir = tempfile::tempdir().unwrap();
+        let server = start_advertising(dir.path(), Some(address)).await;
+        let bound = SocketAddr::new(address, server.address.port());
+        assert!(TcpListener::bind(bound).await.is_err());
+        server.stop().await;
+        TcpListener::bind(bound).await.unwrap();
     }
 }

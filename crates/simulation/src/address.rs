@@ -24,10 +24,6 @@ fn first_pod_address(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 0).to_bits() + ((number + skipped) << 8))
 }
 
-pub(super) fn pod_cidr(number: u32) -> String {
-    format!("{}/24", first_pod_address(number))
-}
-
 /// Allocates the addresses of one node's pods.
 #[derive(Debug)]
 pub(super) struct PodAddresses {
@@ -106,6 +102,6 @@ mod tests {
         assert!(ranges.iter().all(|range| range >> 20 != services));
         assert!(ranges.iter().all(|range| range >> 24 == 10));
         assert_eq!(node_address(NODES_MAX), Ipv4Addr::new(172, 16, 239, 255));
-        assert_eq!(pod_cidr(96 * 256), "10.112.0.0/24");
+        assert_eq!(first_pod_address(96 * 256), Ipv4Addr::new(10, 112, 0, 0));
     }
 }

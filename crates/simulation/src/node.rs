@@ -173,10 +173,7 @@ pub(super) fn object(simulation: &Simulation, number: u32, boot_id: &str, now: &
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
-        "spec": {
-            "podCIDR": address::pod_cidr(number),
-            "podCIDRs": [address::pod_cidr(number)],
-        },
+        "spec": {},
         "status": status(number, &name, &resources, boot_id, now),
     });
     if simulation.control_plane && number == simulation.first {

@@ -39,6 +39,8 @@ pub struct Note {
     /// In CamelCase, for machines. Upstream's, where there is one.
     pub reason: Cow<'static, str>,
     pub message: String,
+    /// It is told once, whatever process tells it: not again while the event exists.
+    pub once: bool,
 }
 
 impl Note {
@@ -47,7 +49,13 @@ impl Note {
             warning,
             reason: reason.into(),
             message: message.into(),
+            once: false,
         }
+    }
+
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self { once: true, ..self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A node agent with the process runtime: its memory and CPU use when idle, and how fast it starts pods.
 //!
-//! Runs ten pods with `sleep`, with API server, scheduler, agent and shims.
+//! Runs ten pods with `sleep` beside a hundred services, with API server, scheduler, agent and shims.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -15,10 +15,12 @@ use tempfile::TempDir;
 use super::client::Http1;
 use super::report::{Report, say};
 use super::server::{Server, cpu_time, resident_bytes};
-use super::{megabytes, milliseconds};
+use super::{megabytes, milliseconds, own_network, services};
 
 /// Pods that run during the idle measurement.
 const PODS: usize = 10;
+/// Services that the agent routes meanwhile, of ten endpoints each.
+const SERVICES: usize = 100;
 /// Duration of the idle measurement.
 const IDLE_TIME: Duration = Duration::from_mins(1);
 /// Pods started one after the other to measure the start latency.
@@ -26,13 +28,27 @@ const STARTS: usize = 20;
 const TIMEOUT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const PODS_PATH: &str = "/api/v1/namespaces/default/pods";
-const NODE: &str = "bench";
+pub(super) const NODE: &str = "bench";
 
-pub(super) async fn measure(report: &mut Report) -> Result<()> {
+/// With services, in a network of its own, if that can be made.
+pub(super) fn measure(report: &mut Report) -> Result<()> {
+    if own_network::is_possible("services of the agent") {
+        let measured = own_network::run(|runtime| runtime.block_on(measure_with(report, SERVICES)));
+        return measured;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(measure_with(report, 0))
+}
+
+async fn measure_with(report: &mut Report, services: usize) -> Result<()> {
     let server = Server::up()?;
     let target = server.target()?;
     let mut api = target.http1().await?;
-    let agent = Agent::start(&server)?;
+    services::create(&mut api, 0..services).await?;
+    let proxy = if services > 0 { "nftables" } else { "none" };
+    let agent = Agent::start_with(&server, &[&format!("--proxy={proxy}")])?;
     let node = wait("the node", &mut api, "/api/v1/nodes/bench", is_ready).await;
     node.with_context(|| format!("the agent's log:\n{}", agent.log()))?;
     let latencies = start_latencies(&mut api).await?;
@@ -61,7 +77,7 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
     let largest = shims.iter().copied().max().unwrap_or(0);
     ensure!(shims.len() >= PODS, "found only {} shims", shims.len());
     report.judge(
-        "agent, resident",
+        format!("agent, resident, {PODS} pods, {services} services"),
         format!("{memory:.1} MB"),
         "≤ 15 MB",
         memory <= 15.0,
@@ -164,10 +180,6 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    fn start(server: &Server) -> Result<Self> {
-        Self::start_with(server, &[])
-    }
-
     pub(super) fn start_with(server: &Server, flags: &[&str]) -> Result<Self> {
         let data = TempDir::with_prefix("kennel-agent-")?;
         let log = fs::File::create(data.path().join("log"))?;

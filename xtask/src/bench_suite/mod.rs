@@ -14,6 +14,7 @@ mod events;
 mod load;
 mod machine_facts;
 mod openapi;
+mod own_network;
 pub(super) mod planner;
 mod plot;
 mod pod_template;
@@ -119,10 +120,10 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         cluster::heartbeats(&mut report)?;
     }
     if wanted("events") {
-        runtime.block_on(events::measure(&mut report))?;
+        events::measure(&mut report)?;
     }
     if wanted("agent") {
-        runtime.block_on(agent::measure(&mut report))?;
+        agent::measure(&mut report)?;
     }
     if wanted("services") {
         services::measure(&mut report)?;

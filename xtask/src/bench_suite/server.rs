@@ -104,6 +104,11 @@ impl Server {
         self.data.path()
     }
 
+    /// What it has logged.
+    pub(super) fn log(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.data.path().join("stderr.log"))?)
+    }
+
     /// Stops it with SIGTERM and starts it again with the same data directory.
     pub(super) fn restart(mut self) -> Result<Self> {
         self.stop()?;

@@ -190,11 +190,7 @@ mod tests {
     }
 
     fn note(message: &str) -> Note {
-        Note {
-            warning: false,
-            reason: "SuccessfulCreate".into(),
-            message: message.to_owned(),
-        }
+        Note::new(false, "SuccessfulCreate", message)
     }
 
     /// Decides, and records as written what should be written, under a name made from its message.

@@ -54,6 +54,7 @@ mod tests {
             warning,
             reason: reason.into(),
             message,
+            once: false,
         };
         assert_eq!(is_listed(component, about, &note), expected, "{reason}");
     }

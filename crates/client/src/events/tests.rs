@@ -13,18 +13,24 @@ type Written = (Method, String, Value);
 
 /// A recorder, and what it writes. With `forget`, patches get 404.
 fn recorder(forget: bool) -> (Recorder, mpsc::Receiver<Written>) {
+    recorder_of(move |method| match *method {
+        Method::PATCH if forget => 404,
+        _ => 200,
+    })
+}
+
+/// A recorder of an API that answers so, and what it writes.
+fn recorder_of(
+    answer: impl Fn(&Method) -> u16 + Clone + Send + Sync + 'static,
+) -> (Recorder, mpsc::Receiver<Written>) {
     let (notes, written) = mpsc::channel(16);
     let service = tower::service_fn(move |request: Request<Body>| {
-        let notes = notes.clone();
+        let (notes, answer) = (notes.clone(), answer.clone());
         async move {
             let (head, body) = request.into_parts();
             let body = body.collect_bytes().await.unwrap();
             let body = serde_json::from_slice(&body).unwrap();
-            let code = if forget && head.method == Method::PATCH {
-                404
-            } else {
-                200
-            };
+            let code = answer(&head.method);
             notes
                 .try_send((head.method, head.uri.path().to_owned(), body))
                 .unwrap();
@@ -38,8 +44,8 @@ fn recorder(forget: bool) -> (Recorder, mpsc::Receiver<Written>) {
     (recorder, written)
 }
 
-fn emit(recorder: &Recorder, message: &str) {
-    let about = Reference {
+fn about() -> Reference {
+    Reference {
         api_version: "apps/v1",
         kind: "DaemonSet",
         namespace: "ns".into(),
@@ -47,13 +53,11 @@ fn emit(recorder: &Recorder, message: &str) {
         uid: "u".into(),
         resource_version: "5".into(),
         field_path: "spec".into(),
-    };
-    let note = Note {
-        warning: true,
-        reason: "FailedCreate".into(),
-        message: message.to_owned(),
-    };
-    recorder.emit(about, note);
+    }
+}
+
+fn emit(recorder: &Recorder, message: &str) {
+    recorder.emit(about(), Note::new(true, "FailedCreate", message));
 }
 
 #[tokio::test]
@@ -114,4 +118,32 @@ async fn s3_10_2_an_event_that_has_expired_is_created_again_with_its_count() {
     assert_eq!(method, Method::POST);
     assert_eq!(again["count"], 2);
     assert_eq!(again["firstTimestamp"], first["firstTimestamp"]);
+}
+
+#[tokio::test]
+async fn r6_1_what_is_told_once_has_the_same_name_in_every_process() {
+    let tell = |recorder: &Recorder, message: &str| {
+        let note = Note::new(true, "CommandIgnored", message).once();
+        recorder.emit(about(), note);
+    };
+    let (recorder, mut written) = recorder(false);
+    tell(&recorder, "a");
+    tell(&recorder, "b");
+    let name = |event: &Value| event["metadata"]["name"].as_str().unwrap().to_owned();
+    let (_, _, first) = written.recv().await.unwrap();
+    let (_, _, other) = written.recv().await.unwrap();
+    assert_ne!(name(&first), name(&other));
+    // The next process is refused: the event exists.
+    let (recorder, mut written) = recorder_of(|method| match *method {
+        Method::POST => 409,
+        _ => 200,
+    });
+    tell(&recorder, "a");
+    let (method, _, again) = written.recv().await.unwrap();
+    assert_eq!((method, name(&again)), (Method::POST, name(&first)));
+    // It is told again by the same process: it was taken away and given again.
+    tell(&recorder, "a");
+    let (method, path, _) = written.recv().await.unwrap();
+    assert_eq!(method, Method::PATCH);
+    assert!(path.ends_with(&name(&first)), "{path}");
 }

@@ -21,6 +21,7 @@ use super::request::Parsed;
 use super::{add_condition, condition, has_certificate, new_condition, replace, run_each};
 use crate::frame::objects::Verdict;
 use crate::informers::Informers;
+use crate::nodes;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
@@ -188,7 +189,8 @@ async fn evaluate_serving(
         return Ok(Decision::Retry(why));
     }
     for name in asked.dns_names.iter().map(|name| name.to_ascii_lowercase()) {
-        if name != node && is_node(writer, &name).await? {
+        // A node `a` may claim the host name `a.b`, which may be another node's name.
+        if name != node && nodes::exists(writer, &name).await? {
             return Ok(Decision::Retry(format!("{name} is another node")));
         }
     }
@@ -201,16 +203,6 @@ fn source_addresses(request: &CertificateSigningRequest) -> Vec<IpAddr> {
     let recorded = extra.and_then(|extra| extra.get(SOURCE_ADDRESS));
     let recorded = recorded.into_iter().flatten();
     recorded.filter_map(|text| text.parse().ok()).collect()
-}
-
-/// Whether there is a node of this name: a node `a` may claim the host name `a.b`, which may be another node's name.
-pub(super) async fn is_node(writer: &Writer, name: &str) -> Result<bool, Failure> {
-    let path = api::node_path(name);
-    match writer.send(&Call::get(path)).await {
-        Ok(_) => Ok(true),
-        Err(failure) if failure.is(404) => Ok(false),
-        Err(failure) => Err(failure),
-    }
 }
 
 /// The names and addresses in a Node's status.
@@ -260,9 +252,12 @@ mod tests {
     fn api_with(nodes: &'static [&'static str]) -> Writer {
         let service = tower::service_fn(move |request: Request<Body>| {
             let name = request.uri().path().rsplit('/').next().unwrap_or_default();
-            let code = if nodes.contains(&name) { 200 } else { 404 };
             let names = ["a.b", "a.c"].map(|name| json!({"type": "Hostname", "address": name}));
-            let body = json!({"status": {"addresses": names}});
+            let (code, body) = if nodes.contains(&name) {
+                (200, json!({"status": {"addresses": names}}))
+            } else {
+                (404, json!({"kind": "Status", "reason": "NotFound"}))
+            };
             let answer = Response::builder().status(code);
             let answer = answer.body(Body::from(body.to_string().into_bytes()));
             async { Ok::<_, Infallible>(answer.unwrap()) }

@@ -13,10 +13,10 @@ use kennel_core::certificates::{NODE_USER, revocation};
 use kennel_types::Timestamp;
 use serde_json::json;
 
-use super::approve::is_node;
 use super::claims::ClaimSecret;
 use super::request::Parsed;
 use super::revoked;
+use crate::nodes;
 
 pub(super) enum Outcome {
     Allowed,
@@ -52,7 +52,7 @@ async fn evaluate(writer: &Writer, parsed: &Parsed) -> Result<Outcome, Failure> 
         key: key_id(&parsed.key),
         now: Timestamp::from_millis(clock::now_ms()),
     };
-    let exists = is_node(writer, node).await?;
+    let exists = nodes::exists(writer, node).await?;
     let revoked = revoked::before(writer, machine.user).await?;
     if revoked == Some(revocation::EVERYTHING) {
         return Ok(Outcome::Waits(revocation::unreadable(machine.user)));

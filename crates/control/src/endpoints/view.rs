@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use kennel_core::endpoints::{NamedPort, PodFacts, ServiceFacts, StoredObject};
+use kennel_core::names;
 use kennel_types::{Condition, ConditionType, Node, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -35,19 +36,18 @@ pub(super) fn pod(pod: &Pod) -> PodFacts {
     }
 }
 
+/// Those that an endpoint may have: the API refuses a whole slice because of one that it may not, so that a node which reports a
+/// loopback address for its pod would keep the endpoints on other nodes from being written.
 fn addresses(pod: &Pod) -> Vec<IpAddr> {
     let status = &pod.status;
-    let all = status.pod_ips.iter().map(|ip| ip.ip.as_str());
-    let mut all: Vec<IpAddr> = all.filter_map(|ip| ip.parse().ok()).collect();
+    let mut all: Vec<&str> = status.pod_ips.iter().map(|ip| ip.ip.as_str()).collect();
     if all.is_empty() {
-        all.extend(
-            status
-                .pod_ip
-                .as_deref()
-                .and_then(|ip| ip.parse::<IpAddr>().ok()),
-        );
+        all.extend(status.pod_ip.as_deref());
     }
-    all
+    let usable = all
+        .into_iter()
+        .filter(|ip| names::special_ip(ip).is_empty());
+    usable.filter_map(|ip| ip.parse().ok()).collect()
 }
 
 /// The named ports of containers and sidecars.
@@ -138,6 +138,18 @@ mod tests {
         assert_eq!(facts.subdomain, None);
         let single = of(json!({"status": {"podIP": "10.0.0.2", "phase": "Failed"}}));
         assert_eq!(single.addresses.len(), 1);
+        for special in [
+            "127.0.0.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "::1",
+            "fe80::1",
+            "224.0.0.1",
+        ] {
+            let ips = json!([{"ip": special}, {"ip": "fd00::2"}]);
+            let facts = of(json!({"status": {"podIP": special, "podIPs": ips}}));
+            assert_eq!(facts.addresses, ["fd00::2".parse::<IpAddr>().unwrap()]);
+        }
         assert!(single.terminal && !single.ready);
     }
 }

@@ -65,10 +65,15 @@ impl Expirations {
     }
 }
 
+pub enum Outcome {
+    Deleted,
+    Failed(Expiring),
+    RetryDue(Expiring),
+}
+
 impl Controller for Expirations {
     type Event = Update<Expiring>;
-    /// An object whose deletion failed.
-    type Outcome = Option<Expiring>;
+    type Outcome = Outcome;
 
     fn name(&self) -> &'static str {
         self.name
@@ -96,16 +101,29 @@ impl Controller for Expirations {
             let object = self.remove(&uid);
             let object = object.expect("both maps hold the same objects");
             let writer = self.writer.clone();
-            cx.spawn(async move { (!delete(&writer, &object).await).then_some(object) });
+            cx.spawn(async move {
+                if delete(&writer, &object).await {
+                    Outcome::Deleted
+                } else {
+                    Outcome::Failed(object)
+                }
+            });
         }
     }
 
-    fn completed(&mut self, failed: Option<Expiring>, cx: &mut Context<Self>) {
-        if let Some(mut object) = failed
-            && !self.objects.contains_key(&object.uid)
-        {
-            object.at = cx.timestamp() + self.failures.next_delay(object.uid.clone());
-            self.insert(object);
+    fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
+        match outcome {
+            Outcome::Deleted => {}
+            // Waits by the monotonic clock; when it expires is a matter of wall time.
+            Outcome::Failed(object) => {
+                let delay = self.failures.next_delay(object.uid.clone());
+                cx.after(delay, Outcome::RetryDue(object));
+            }
+            Outcome::RetryDue(object) => {
+                if !self.objects.contains_key(&object.uid) {
+                    self.insert(object);
+                }
+            }
         }
     }
 

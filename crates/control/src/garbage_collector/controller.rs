@@ -146,18 +146,15 @@ impl GarbageCollector {
             resource_version: item.version.to_string(),
             ..Reference::new(api_version, kind, &id)
         };
-        let note = Note {
-            warning: true,
-            reason: "OwnerRefInvalidNamespace".into(),
-            message: format!(
-                "ownerRef [{}/{}, namespace: {ns}, name: {}, uid: {}] does not exist in namespace {ns:?}",
-                owner.api_version,
-                owner.kind,
-                owner.name,
-                owner.uid,
-                ns = item.namespace,
-            ),
-        };
+        let message = format!(
+            "ownerRef [{}/{}, namespace: {ns}, name: {}, uid: {}] does not exist in namespace {ns:?}",
+            owner.api_version,
+            owner.kind,
+            owner.name,
+            owner.uid,
+            ns = item.namespace,
+        );
+        let note = Note::new(true, "OwnerRefInvalidNamespace", message);
         self.recorder.emit(about, note);
     }
 }

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::frame::{self, Context, Controller, Update, Watches};
 use crate::informers::Informers;
+use crate::nodes;
 
 /// After a failed write.
 const RETRY: Policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(10));
@@ -108,8 +109,12 @@ impl Controller for NodeIpam {
                 self.directory.on_node_deleted(&id.name, &id.uid);
                 self.failures.reset(&id.uid);
             }
-            Event::Object(Update::Applied(stored)) => self.directory.on_object(stored),
+            Event::Object(Update::Applied(stored)) => {
+                self.ipam.on_published(&stored.name, stored.range());
+                self.directory.on_object(stored);
+            }
             Event::Object(Update::Gone(id)) => {
+                self.ipam.on_published(&id.name, None);
                 self.directory.on_object_deleted(&id.name, &id.uid);
             }
         }
@@ -212,7 +217,10 @@ async fn publish(writer: &Writer, write: &Write) -> bool {
                 .await
         }
         Write::Replace(object) => writer.send(&Call::replace(path, object)).await,
-        Write::Delete(_, uid) => writer.send(&Call::delete(path, uid)).await,
+        Write::DeleteIfNodeIsGone(name, _) if !is_gone(writer, name).await => return false,
+        Write::Delete(_, uid) | Write::DeleteIfNodeIsGone(_, uid) => {
+            writer.send(&Call::delete(path, uid)).await
+        }
     };
     match sent {
         Ok(_) => true,
@@ -226,4 +234,15 @@ async fn publish(writer: &Writer, write: &Write) -> bool {
             false
         }
     }
+}
+
+/// False if it exists, or if the API gave no clear answer.
+async fn is_gone(writer: &Writer, node: &str) -> bool {
+    let exists = nodes::exists(writer, node).await;
+    let exists = exists.inspect_err(|failure| {
+        tracing::debug!(
+            "keeping the network of node {node}: it is in no list, and getting it failed: {failure}"
+        );
+    });
+    matches!(exists, Ok(false))
 }

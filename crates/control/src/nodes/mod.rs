@@ -10,7 +10,10 @@
 
 use std::time::Duration;
 
+use kennel_client::api;
 use kennel_client::backoff::Policy;
+use kennel_client::write::{Call, Failure, Writer};
+use kennel_types::Reason;
 
 pub mod eviction;
 pub mod lifecycle;
@@ -19,3 +22,12 @@ mod writes;
 
 /// After a failed write. The first delay is for conflicts: the watch delivers the other client's write meanwhile.
 const RETRY: Policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(10));
+
+/// Reads whether a Node of this name exists. One that lists lack may be damaged, and then no clear answer comes.
+pub(crate) async fn exists(writer: &Writer, name: &str) -> Result<bool, Failure> {
+    match writer.send(&Call::get(api::node_path(name))).await {
+        Ok(_) => Ok(true),
+        Err(failure) if failure.is(404) && failure.reason == Reason::NotFound => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}

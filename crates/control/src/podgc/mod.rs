@@ -11,13 +11,14 @@ use kennel_client::write::{Call, Content, Writer};
 use kennel_client::{Error, api, clock};
 use kennel_core::garbage::pods::{Deletion, DeletionReason, PodFacts, Pods, TERMINATED_MAX};
 use kennel_core::lifecycle::taints::OUT_OF_SERVICE;
-use kennel_types::{Condition, ConditionType, Identity, Monotonic, Node, Reason, Timestamp};
+use kennel_types::{Condition, ConditionType, Identity, Monotonic, Node, Timestamp};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::frame::{self, Context, Controller, Update, Watches};
 use crate::informers::{Informers, Pod};
+use crate::nodes;
 
 /// Before a pod whose deletion failed is tried again.
 const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
@@ -93,7 +94,7 @@ impl Controller for PodGc {
     }
 
     fn handle(&mut self, event: Event, cx: &mut Context<Self>) {
-        let now = cx.timestamp();
+        let now = cx.now();
         match event {
             Event::Pod(Update::Applied(pod)) => self.pods.pod(now, pod),
             Event::Pod(Update::Gone(id)) => {
@@ -106,7 +107,7 @@ impl Controller for PodGc {
     }
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
-        for node in self.pods.overdue_nodes(cx.timestamp()) {
+        for node in self.pods.overdue_nodes(cx.now()) {
             let writer = self.writer.clone();
             cx.spawn(async move {
                 let gone = is_gone(&writer, &node).await;
@@ -126,7 +127,7 @@ impl Controller for PodGc {
     }
 
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
-        let now = cx.timestamp();
+        let now = cx.now();
         match outcome {
             Outcome::NodeChecked(node, Some(true)) => self.pods.node_is_gone(now, &node),
             Outcome::NodeChecked(node, Some(false) | None) => {
@@ -141,23 +142,17 @@ impl Controller for PodGc {
         }
     }
 
-    fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
-        let deadline = self.pods.next_deadline();
-        deadline.map(|at| clock.when(at))
+    fn next_deadline(&self, _: &Clock) -> Option<Monotonic> {
+        self.pods.next_deadline()
     }
 }
 
 /// Whether a node is gone; nothing if the API gave no clear answer.
 async fn is_gone(writer: &Writer, node: &str) -> Option<bool> {
-    let path = api::node_path(node);
-    match writer.send(&Call::get(path)).await {
-        Ok(_) => Some(false),
-        Err(failure) if failure.is(404) && failure.reason == Reason::NotFound => Some(true),
-        Err(failure) => {
-            tracing::warn!("getting node {node} failed: {failure}");
-            None
-        }
-    }
+    let exists = nodes::exists(writer, node).await;
+    let exists =
+        exists.inspect_err(|failure| tracing::warn!("getting node {node} failed: {failure}"));
+    exists.ok().map(|exists| !exists)
 }
 
 /// Deletes a pod without a grace period. Sets the phase of one that has not terminated to `Failed` first. Returns false

@@ -75,6 +75,11 @@ impl Expectation {
         self.failures > 0
     }
 
+    /// How often it has failed in a row.
+    pub(super) fn failures(&self) -> u8 {
+        self.failures
+    }
+
     /// Whether the write may still show.
     pub(super) fn is_outstanding(&self, now: Timestamp) -> bool {
         self.outstanding && now < self.until

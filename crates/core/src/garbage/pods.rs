@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::{Identity, Timestamp};
+use kennel_types::{Identity, Monotonic, Timestamp};
 
 /// How long a node must have been missing before its pods are deleted: it may only be late.
 pub const QUARANTINE: Duration = Duration::from_secs(40);
@@ -50,7 +50,7 @@ pub struct Pods {
     /// Existing nodes, and whether each is out of service.
     nodes: BTreeMap<Arc<str>, bool>,
     /// Nodes that pods name and that do not exist, with the time since when.
-    missing: BTreeMap<Arc<str>, Timestamp>,
+    missing: BTreeMap<Arc<str>, Monotonic>,
     /// Terminated pods, oldest first.
     terminated: BTreeSet<(Timestamp, Arc<str>)>,
     terminated_max: usize,
@@ -72,7 +72,7 @@ impl Pods {
     }
 
     /// A pod was added or changed.
-    pub fn pod(&mut self, now: Timestamp, pod: PodFacts) {
+    pub fn pod(&mut self, now: Monotonic, pod: PodFacts) {
         let uid = pod.id.uid.clone();
         if self.all.get(&uid) == Some(&pod) {
             return;
@@ -134,7 +134,7 @@ impl Pods {
     }
 
     /// A node was deleted.
-    pub fn node_gone(&mut self, now: Timestamp, name: &Arc<str>) {
+    pub fn node_gone(&mut self, now: Monotonic, name: &Arc<str>) {
         self.nodes.remove(name);
         if self.by_node.contains_key(name) {
             self.missing.insert(name.clone(), now);
@@ -142,15 +142,15 @@ impl Pods {
     }
 
     /// When the next quarantine ends.
-    pub fn next_deadline(&self) -> Option<Timestamp> {
+    pub fn next_deadline(&self) -> Option<Monotonic> {
         let first = self.missing.values().min();
         first.map(|since| *since + QUARANTINE)
     }
 
     /// The nodes whose quarantine has ended. The caller reads each one live and calls [`Self::node_is_gone`] or
     /// [`Self::node_still_missing`], which starts the quarantine again.
-    pub fn overdue_nodes(&mut self, now: Timestamp) -> Vec<Arc<str>> {
-        let due = |since: &Timestamp| *since + QUARANTINE <= now;
+    pub fn overdue_nodes(&mut self, now: Monotonic) -> Vec<Arc<str>> {
+        let due = |since: &Monotonic| *since + QUARANTINE <= now;
         let due = self.missing.iter().filter(|(_, since)| due(since));
         let due: Vec<Arc<str>> = due.map(|(node, _)| node.clone()).collect();
         for node in &due {
@@ -160,7 +160,7 @@ impl Pods {
     }
 
     /// The live read has not found the node: deletes its pods. Failed deletions are retried after another quarantine.
-    pub fn node_is_gone(&mut self, now: Timestamp, name: &Arc<str>) {
+    pub fn node_is_gone(&mut self, now: Monotonic, name: &Arc<str>) {
         if self.nodes.contains_key(name) {
             return;
         }
@@ -174,7 +174,7 @@ impl Pods {
     }
 
     /// The live read has found the node, or has failed.
-    pub fn node_still_missing(&mut self, now: Timestamp, name: &Arc<str>) {
+    pub fn node_still_missing(&mut self, now: Monotonic, name: &Arc<str>) {
         if !self.nodes.contains_key(name) && self.by_node.contains_key(name) {
             self.missing.insert(name.clone(), now);
         }
@@ -213,8 +213,8 @@ impl Pods {
 mod tests {
     use super::*;
 
-    fn at(millis: i64) -> Timestamp {
-        Timestamp::from_millis(millis)
+    fn at(millis: u64) -> Monotonic {
+        Monotonic::since_start(Duration::from_millis(millis))
     }
 
     fn pod(name: &str, node: &str) -> PodFacts {
@@ -325,7 +325,7 @@ mod tests {
         let mut pods = Pods::new(2);
         for (name, created) in [("c", 3), ("a", 1), ("d", 4), ("b", 2)] {
             let mut pod = pod(name, "n");
-            (pod.terminated, pod.created) = (true, at(created));
+            (pod.terminated, pod.created) = (true, Timestamp::from_secs(created));
             pods.pod(at(0), pod);
         }
         let expected = [

@@ -64,6 +64,8 @@ pub struct Ipam {
     allocator: Allocator,
     /// By uid.
     nodes: HashMap<Arc<str>, Node>,
+    /// By node name, the ranges in the objects of nodes' networks.
+    published: HashMap<Arc<str>, Cidr>,
     /// Nodes without a range, in the order in which they asked; some may be gone.
     waiting: VecDeque<Arc<str>>,
     /// Nodes whose write failed.
@@ -76,6 +78,7 @@ impl Ipam {
         Self {
             allocator: Allocator::new(cluster),
             nodes: HashMap::new(),
+            published: HashMap::new(),
             waiting: VecDeque::new(),
             retries: BTreeSet::new(),
             synced: false,
@@ -120,6 +123,21 @@ impl Ipam {
             for range in node.ranges.into_iter().chain(node.assigned) {
                 self.allocator.release(range);
             }
+        }
+    }
+
+    /// The range in the object of a node's network. It is in use until the object goes, though the Node may be missing from lists,
+    /// because it is damaged: its pods run.
+    pub fn on_published(&mut self, name: &Arc<str>, range: Option<Cidr>) {
+        if let Some(range) = range {
+            self.allocator.occupy(range);
+        }
+        let before = match range {
+            Some(range) => self.published.insert(name.clone(), range),
+            None => self.published.remove(name),
+        };
+        if let Some(before) = before {
+            self.allocator.release(before);
         }
     }
 

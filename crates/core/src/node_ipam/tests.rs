@@ -99,6 +99,35 @@ fn a_range_set_by_hand_is_not_given_and_one_outside_is_ignored() {
     assert_eq!(join(&mut ipam, 5), ["10.0.0.0/24"]);
 }
 
+/// A Node whose stored bytes are damaged is in no list, and its pods run.
+#[test]
+fn the_range_of_a_node_that_is_missing_stays_its_own_while_it_is_published() {
+    let name: Arc<str> = "node-1".into();
+    let own = cidr("10.0.1.0/24");
+    let mut ipam = Ipam::new(cidr("10.0.0.0/22"));
+    ipam.on_published(&name, Some(own));
+    ipam.on_synced();
+    let others: Vec<String> = (2..=5).flat_map(|uid| join(&mut ipam, uid)).collect();
+    assert_eq!(
+        others,
+        [
+            "10.0.2.0/24",
+            "10.0.3.0/24",
+            "10.0.0.0/24",
+            "none for node-5"
+        ]
+    );
+    // It is repaired.
+    ipam.on_node(facts(1, true, &[own]));
+    ipam.on_published(&name, Some(own));
+    assert_eq!(given(&mut ipam), Vec::<String>::new());
+    // It is deleted, and then its object.
+    ipam.on_node_deleted("1");
+    assert_eq!(given(&mut ipam), Vec::<String>::new());
+    ipam.on_published(&name, None);
+    assert_eq!(given(&mut ipam), ["10.0.1.0/24"]);
+}
+
 #[test]
 fn a_failed_write_is_repeated_with_the_same_range() {
     let mut ipam = synced("10.0.0.0/22");

@@ -109,6 +109,8 @@ pub enum Write {
     Replace(Value),
     /// The object's name and uid.
     Delete(Arc<str>, Arc<str>),
+    /// Likewise, if a read by name finds no Node: lists also lack a Node that is damaged, and others go on routing to its pods.
+    DeleteIfNodeIsGone(Arc<str>, Arc<str>),
 }
 
 impl Write {
@@ -118,7 +120,7 @@ impl Write {
             Self::Create(object) | Self::Replace(object) => {
                 object["metadata"]["name"].as_str().unwrap_or_default()
             }
-            Self::Delete(name, _) => name,
+            Self::Delete(name, _) | Self::DeleteIfNodeIsGone(name, _) => name,
         }
     }
 }
@@ -132,6 +134,13 @@ pub struct Stored {
     /// The uids of its owners.
     pub owners: Vec<String>,
     pub data: BTreeMap<String, String>,
+}
+
+impl Stored {
+    /// The range of the node's pods.
+    pub fn range(&self) -> Option<Cidr> {
+        self.data.get(RANGE)?.parse().ok()
+    }
 }
 
 /// Compares what nodes publish with the stored objects. One node's change costs one write.
@@ -217,7 +226,14 @@ impl Directory {
         let wanted = node.and_then(|node| Some((node, data(&node.member()?, self.cluster))));
         match (wanted, self.stored.get(name)) {
             (None, None) => None,
-            (None, Some(stored)) => Some(Write::Delete(stored.name.clone(), stored.uid.clone())),
+            (None, Some(stored)) => {
+                let (name, uid) = (stored.name.clone(), stored.uid.clone());
+                Some(if self.nodes.contains_key(&name) {
+                    Write::Delete(name, uid)
+                } else {
+                    Write::DeleteIfNodeIsGone(name, uid)
+                })
+            }
             (Some((node, data)), None) => Some(Write::Create(object(node, &data))),
             (Some((node, data)), Some(stored)) => {
                 let same = stored.data == data && stored.owners == [&*node.uid];

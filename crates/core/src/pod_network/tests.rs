@@ -169,7 +169,7 @@ fn n1_4_heartbeats_write_nothing_and_changes_write_one_object() {
     directory.on_node_deleted("n3", "uid-3");
     assert_eq!(
         directory.take_writes(),
-        [Write::Delete("n3".into(), "object".into())]
+        [Write::DeleteIfNodeIsGone("n3".into(), "object".into())]
     );
     let none = NodeFacts {
         mode: None,

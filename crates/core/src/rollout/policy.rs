@@ -156,7 +156,7 @@ impl Setting {
     /// Reads a DaemonSet's annotations over the defaults of its Namespace (R1.1).
     pub fn parse(own: &Annotations, namespace: &Annotations) -> Self {
         let (own, defaults) = (entries(own), entries(namespace));
-        let off = |entries: &BTreeMap<&str, &str>| entries.get("policy") == Some(&"none");
+        let off = |entries: &BTreeMap<&str, &str>| entries.get("policy").is_some_and(|v| is_off(v));
         let own_policy = own.keys().any(|key| !command::is_command(key));
         if off(&own) || (off(&defaults) && !own_policy) {
             return Self::Off;
@@ -173,7 +173,7 @@ impl Setting {
         let mut policy = Policy::default();
         for (key, value) in merged {
             // The Namespace's, where the DaemonSet has a policy of its own.
-            if key == "policy" && value == "none" {
+            if key == "policy" && is_off(value) {
                 continue;
             }
             if let Err(error) = set(&mut policy, key, value) {
@@ -317,11 +317,16 @@ fn set(policy: &mut Policy, key: &str, value: &str) -> Result<(), PolicyError> {
             let parsed = parsed.map_err(|error| refused(&format!("{CHECK}: {error}")));
             policy.check = Some(parsed?);
         }
-        "policy" if text == "none" => {}
+        "policy" if is_off(text) => {}
         "policy" => return Err(refused("must be \"none\", or absent")),
         _ => return Err(refused(&unknown_key())),
     }
     Ok(())
+}
+
+/// Whether the value of `policy` switches everything off.
+fn is_off(value: &str) -> bool {
+    value.trim() == "none"
 }
 
 fn unknown_key() -> String {
@@ -447,6 +452,11 @@ mod tests {
             parse(&[], &[("policy", "none"), ("stages", "1")]),
             Setting::Off
         );
+        // Spaces around a value count for nothing, here as elsewhere.
+        assert_eq!(
+            parse(&[("policy", " none\n")], &[("stages", "1")]),
+            Setting::Off
+        );
         let own = policy(&[("stages", "1")], &[("policy", "none")]);
         assert_eq!(own.stages.len(), 2);
     }
@@ -507,6 +517,14 @@ mod tests {
         ("max-restarts", "50%", "must be a count such as 0 or 5"),
         ("max-restarts", "-1", "must be a count such as 0 or 5"),
         ("max-restarts", "+1", "must be a count such as 0 or 5"),
+        (
+            "max-restarts",
+            "5000000000",
+            "must be a count such as 0 or 5",
+        ),
+        ("max-failures", "+1", "must be a count"),
+        ("max-failures", "99999999999999999999", "must be a count"),
+        ("healthy-deadline", "5000000000s", "must be a duration"),
         (
             "on-failure",
             "Rollback",

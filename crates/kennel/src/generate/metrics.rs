@@ -37,8 +37,11 @@ pub(super) fn page() -> String {
             ],
         ),
         (
-            "Leader election (`kennel controller`)",
-            &[kennel_client::lease::METRICS],
+            "Leader election and credentials (`kennel controller`)",
+            &[
+                kennel_client::lease::METRICS,
+                kennel_agent::kubeconfig_certificate::METRICS,
+            ],
         ),
         (
             "The scheduler (`kennel up`)",

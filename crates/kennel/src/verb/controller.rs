@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
+use kennel_agent::kubeconfig_certificate::KubeconfigCertificate;
 use kennel_client::fence::Fence;
 use kennel_client::lease::{Elector, Leadership, Lease, Timing};
 use kennel_client::metrics::{Observed, Page};
@@ -31,7 +32,10 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
 }
 
 async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> anyhow::Result<()> {
-    let client = cluster::client(args.kubeconfig.as_deref()).await?;
+    let config = cluster::config(args.kubeconfig.as_deref()).await?;
+    let certificate = KubeconfigCertificate::of(&config);
+    tokio::spawn(stop.clone().run_until_cancelled_owned(certificate.warn()));
+    let client = cluster::client_of(config)?;
     let elects = args.election.leader_elect;
     let fence = if elects {
         Fence::closed()
@@ -64,6 +68,7 @@ async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> 
             fence: fence.clone(),
             name: lease.name.clone(),
         },
+        certificate,
     };
     if let Some(address) = args.metrics_listen {
         let (address, serving) = metrics_server::listen(address, source).await?;
@@ -109,11 +114,16 @@ fn identity() -> String {
 struct MetricsSource {
     metrics: Arc<Metrics>,
     leadership: Leadership,
+    certificate: KubeconfigCertificate,
 }
 
 impl Observable for MetricsSource {
     fn metrics(&self) -> String {
-        Page::of([&*self.metrics as &dyn Observed, &self.leadership])
+        Page::of([
+            &*self.metrics as &dyn Observed,
+            &self.leadership,
+            &self.certificate,
+        ])
     }
 
     /// A standby replica is healthy.

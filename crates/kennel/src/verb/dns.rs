@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use kennel_agent::kubeconfig_certificate::KubeconfigCertificate;
 use kennel_dns::{Server, Settings};
 use kennel_server::api::Api;
 use kennel_standalone::clients;
@@ -24,7 +25,10 @@ pub(crate) async fn run(args: DnsArgs) -> anyhow::Result<()> {
 
 async fn work(args: DnsArgs, stop: CancellationToken) -> anyhow::Result<()> {
     let server = bind(args.dns_listen, &args.zone).await?;
-    let client = cluster::client(args.kubeconfig.as_deref()).await?;
+    let config = cluster::config(args.kubeconfig.as_deref()).await?;
+    let certificate = KubeconfigCertificate::of(&config);
+    tokio::spawn(stop.clone().run_until_cancelled_owned(certificate.warn()));
+    let client = cluster::client_of(config)?;
     Ok(server.run(client, stop).await?)
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -16,6 +17,7 @@ use kennel_node::agent::{ApiAddress, machine};
 use kube::Config;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::cluster;
 use crate::token_args::{TokenArgs, TokenVerb};
@@ -25,6 +27,10 @@ const NAME_PREFIX: &str = "bootstrap-token-";
 const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 /// The characters of ids and secrets.
 const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+
+/// A loopback address that no server is told to listen on.
+const OTHER_LOOPBACK: Ipv4Addr = Ipv4Addr::new(127, 255, 255, 254);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(args: TokenArgs) -> anyhow::Result<()> {
     let config = args.admin.config().await?;
@@ -154,14 +160,22 @@ async fn reachable_url(url: &str) -> String {
         return url;
     }
     let own = machine::address(None);
-    let elsewhere = format!("https://{}", std::net::SocketAddr::new(own, port));
-    if join::server_addresses(&elsewhere).await.contains(&own) {
+    let elsewhere = format!("https://{}", SocketAddr::new(own, port));
+    if listens_on_all(port).await && join::server_addresses(&elsewhere).await.contains(&own) {
         return elsewhere;
     }
     tracing::warn!(
         "the server listens on the loopback address only; start it with --listen 0.0.0.0:{port} for other machines to reach it"
     );
     url
+}
+
+/// Whether a server whose address is a loopback one listens on all addresses. One that listens on 127.0.0.1 alone also answers this
+/// machine at its own address, but no other machine; it does not answer at other loopback addresses.
+async fn listens_on_all(port: u16) -> bool {
+    let other = SocketAddr::from((OTHER_LOOPBACK, port));
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(other)).await;
+    matches!(connected, Ok(Ok(_)))
 }
 
 async fn list(writer: &Writer) -> anyhow::Result<String> {

@@ -44,7 +44,8 @@ const EMPTY_HEAD: &str = "
 ## Served empty
 
 Upstream's components insist on listing these. They are always empty, are not advertised in discovery,
-and refuse writes.
+and refuse writes. `kubectl apply --prune` wants them advertised (`no matches for kind`) unless it is told
+what to prune: `--prune-allowlist=core/v1/ConfigMap`, once per kind, or an ApplySet.
 
 | group/version | resource | kind | scope |
 |---|---|---|---|

@@ -151,7 +151,10 @@ const VALUES: [(&str, &[&str]); 13] = [
         "on-failure",
         &["pause", "rollback", "", "Rollback", "abort"],
     ),
-    ("policy", &["none", "", "off", "None", "none none"]),
+    (
+        "policy",
+        &["none", " none\n", "", "off", "None", "none none"],
+    ),
     (
         "max-restarts",
         &["0", "12", "", "-1", "+1", "50%", "1.5", "few"],
@@ -289,6 +292,7 @@ const CONTROLLER: &[&[&Metric]] = &[
     kennel_control::daemonset::METRICS,
     kennel_control::daemonset::ROLLOUT_METRICS,
     kennel_client::lease::METRICS,
+    kennel_agent::kubeconfig_certificate::METRICS,
 ];
 
 /// The metrics of a server and of the agents of its nodes that alerts read.
@@ -349,6 +353,7 @@ fn r9_3_alerts_read_metrics_that_exist() {
         "KennelRolloutStalled",
         "KennelRolloutAwaitsPromotion",
         "KennelControllerStuck",
+        "KennelControllerCertificateExpiring",
     ] {
         assert!(names.contains(expected), "{expected}");
     }

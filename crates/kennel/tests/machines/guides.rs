@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use kennel_testkit::machine::{self, Lan};
+use kennel_testkit::machine::{self, Containerd, Image, Lan};
 use kennel_testkit::session::{Terminal, page};
 use kennel_testkit::{Kennel, Version};
 
@@ -47,7 +47,12 @@ fn terminal() -> Terminal {
 /// Runs all blocks of a page.
 fn check(path: &str) {
     let text = std::fs::read_to_string(root().join(path)).unwrap();
-    let page = page::read(&text);
+    play(path, &text, |_| Vec::new());
+}
+
+/// The same with this text. `containerds` starts those of its machines.
+fn play(path: &str, text: &str, containerds: impl FnOnce(&Lan) -> Vec<Containerd>) {
+    let page = page::read(text);
     let environment = page.environment.unwrap_or_default();
     let mut terminal = terminal();
     let words: Vec<&str> = environment.split_whitespace().collect();
@@ -63,6 +68,7 @@ fn check(path: &str) {
                 return;
             }
             let lan = Lan::new(names);
+            let _containerds = containerds(&lan);
             terminal.go(lan.way(0));
             // Machines have networks of their own, so agents may do what they do for root by default.
             terminal.set("KENNEL_PROXY", "nftables");
@@ -108,6 +114,20 @@ pages!(
     update_safely: "docs/guides/update-safely.md",
     wait_for_daemons: "docs/guides/wait-for-daemons.md",
 );
+
+/// The page about three machines says itself what is different with containerd.
+#[test]
+fn three_machines_with_containerd() {
+    const WITHOUT: &str = "# leave this out with containerd";
+    let path = "docs/guides/three-machines.md";
+    let text = std::fs::read_to_string(root().join(path)).unwrap();
+    let lines = text.lines();
+    let changed: Vec<&str> = lines
+        .map(|line| if line.contains(WITHOUT) { "" } else { line })
+        .collect();
+    let image = Image::new("docker.io/library/busybox:1.37");
+    play(path, &changed.join("\n"), |lan| lan.containerds(&[image]));
+}
 
 /// All pages with blocks that are to be run.
 fn with_blocks() -> BTreeSet<String> {

@@ -44,6 +44,35 @@ impl Kernel {
         self.add_nodes(&nodes, vxlan).await
     }
 
+    /// Changes the entries of the VXLAN device from those of one plan, which the kernel has, to those of another.
+    pub(crate) async fn change_neighbours(
+        &self,
+        before: &Plan,
+        after: &Plan,
+        vxlan: u32,
+    ) -> Result<(), Error> {
+        let gone = before.neighbours.iter();
+        for (address, _) in gone.filter(|(address, _)| !after.neighbours.contains_key(address)) {
+            let destination = NeighbourAttribute::Destination(NeighbourAddress::Inet(*address));
+            self.delete(entry(AddressFamily::Inet, vxlan, vec![destination]))
+                .await?;
+        }
+        self.add_addresses(&added(&before.neighbours, &after.neighbours), vxlan)
+            .await?;
+        let changed = before.forwarding.iter();
+        for (mac, node) in changed.filter(|(mac, node)| after.forwarding.get(*mac) != Some(node)) {
+            // A second destination would be added, not replaced.
+            let attributes = vec![
+                NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+                NeighbourAttribute::Destination(NeighbourAddress::Inet(*node)),
+            ];
+            self.delete(entry(AddressFamily::Bridge, vxlan, attributes))
+                .await?;
+        }
+        self.add_nodes(&added(&before.forwarding, &after.forwarding), vxlan)
+            .await
+    }
+
     async fn entries(
         &self,
         family: AddressFamily,
@@ -108,6 +137,34 @@ impl Kernel {
         }
         Ok(())
     }
+}
+
+/// What the second map has and the first one has not.
+fn added<K: Ord + Clone, V: Clone + PartialEq>(
+    before: &BTreeMap<K, V>,
+    after: &BTreeMap<K, V>,
+) -> BTreeMap<K, V> {
+    let new = after
+        .iter()
+        .filter(|(key, value)| before.get(*key) != Some(*value));
+    new.map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// An entry of a device, as the kernel wants it to delete it.
+fn entry(
+    family: AddressFamily,
+    device: u32,
+    attributes: Vec<NeighbourAttribute>,
+) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = family;
+    message.header.ifindex = device;
+    if family == AddressFamily::Bridge {
+        message.header.flags = NeighbourFlags::Own;
+    }
+    message.attributes = attributes;
+    message
 }
 
 fn address_of(entry: &NeighbourMessage) -> Option<Ipv4Addr> {

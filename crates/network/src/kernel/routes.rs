@@ -1,6 +1,6 @@
 //! Routes. Ours have a protocol number of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use futures_util::TryStreamExt as _;
@@ -39,6 +39,15 @@ pub(crate) struct Devices {
     pub(crate) vxlan: Option<u32>,
 }
 
+impl Devices {
+    fn index(self, device: Device) -> Option<u32> {
+        match device {
+            Device::Underlay => Some(self.underlay),
+            Device::Vxlan => self.vxlan,
+        }
+    }
+}
+
 impl Kernel {
     /// The routes of the main table.
     pub async fn routes(&self) -> Result<Vec<HostRoute>, Error> {
@@ -60,10 +69,6 @@ impl Kernel {
         wanted: impl Iterator<Item = &Route>,
         devices: Devices,
     ) -> Result<(), Error> {
-        let index = |device| match device {
-            Device::Underlay => Some(devices.underlay),
-            Device::Vxlan => devices.vxlan,
-        };
         let mut missing: BTreeMap<Cidr, &Route> =
             wanted.map(|route| (route.destination, route)).collect();
         let ours = self
@@ -74,7 +79,7 @@ impl Kernel {
         let mut stale = Vec::new();
         for route in ours {
             let same = missing.get(&route.destination).is_some_and(|wanted| {
-                index(wanted.device) == Some(route.device)
+                devices.index(wanted.device) == Some(route.device)
                     && route.via == Some(wanted.via)
                     && (wanted.source.is_none() || wanted.source == route.source)
             });
@@ -85,34 +90,49 @@ impl Kernel {
             }
         }
         for route in missing.values() {
-            if let Some(device) = index(route.device) {
-                self.replace_route(route, device).await?;
-            }
+            self.replace_route(route, devices).await?;
         }
         for route in stale {
-            self.delete_route(&route).await?;
+            self.delete_route(route.destination, route.message).await?;
         }
         Ok(())
     }
 
-    async fn replace_route(&self, route: &Route, device: u32) -> Result<(), Error> {
-        let mut message = RouteMessageBuilder::<Ipv4Addr>::new()
-            .destination_prefix(route.destination.base(), route.destination.bits())
-            .gateway(route.via)
-            .output_interface(device)
-            .protocol(RouteProtocol::from(PROTOCOL))
-            .onlink();
-        if let Some(source) = route.source {
-            message = message.pref_source(source);
+    /// Changes the routes from those of one plan, which the kernel has, to those of another.
+    pub(crate) async fn change_routes(
+        &self,
+        before: &BTreeSet<Route>,
+        after: &BTreeSet<Route>,
+        devices: Devices,
+    ) -> Result<(), Error> {
+        let mut replaced = BTreeSet::new();
+        for route in after.difference(before) {
+            self.replace_route(route, devices).await?;
+            replaced.insert(route.destination);
         }
+        let gone = before.difference(after);
+        for route in gone.filter(|route| !replaced.contains(&route.destination)) {
+            if let Some(device) = devices.index(route.device) {
+                let message = message_of(route, device);
+                self.delete_route(route.destination, message).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn replace_route(&self, route: &Route, devices: Devices) -> Result<(), Error> {
+        let Some(device) = devices.index(route.device) else {
+            return Ok(());
+        };
         let what = format!("add the route {} via {}", route.destination, route.via);
-        let added = self.handle.route().add(message.build()).replace().execute();
+        let message = message_of(route, device);
+        let added = self.handle.route().add(message).replace().execute();
         added.await.map_err(Error::kernel(what))
     }
 
-    async fn delete_route(&self, route: &HostRoute) -> Result<(), Error> {
-        let what = format!("delete the route {}", route.destination);
-        let deleted = self.handle.route().del(route.message.clone()).execute();
+    async fn delete_route(&self, destination: Cidr, message: RouteMessage) -> Result<(), Error> {
+        let what = format!("delete the route {destination}");
+        let deleted = self.handle.route().del(message).execute();
         match deleted.await.map_err(Error::kernel(what)) {
             Err(error) if error.is(Errno::SRCH.raw_os_error()) => Ok(()),
             deleted => deleted,
@@ -122,12 +142,26 @@ impl Kernel {
     /// Deletes all our routes. Returns how many there were.
     pub async fn remove_routes(&self) -> Result<usize, Error> {
         let mut count = 0;
-        for route in self.routes().await?.iter().filter(|route| route.is_ours) {
-            self.delete_route(route).await?;
+        let all = self.routes().await?.into_iter();
+        for route in all.filter(|route| route.is_ours) {
+            self.delete_route(route.destination, route.message).await?;
             count += 1;
         }
         Ok(count)
     }
+}
+
+fn message_of(route: &Route, device: u32) -> RouteMessage {
+    let mut message = RouteMessageBuilder::<Ipv4Addr>::new()
+        .destination_prefix(route.destination.base(), route.destination.bits())
+        .gateway(route.via)
+        .output_interface(device)
+        .protocol(RouteProtocol::from(PROTOCOL))
+        .onlink();
+    if let Some(source) = route.source {
+        message = message.pref_source(source);
+    }
+    message.build()
 }
 
 fn host_route(message: RouteMessage) -> Option<HostRoute> {

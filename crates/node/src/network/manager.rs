@@ -15,7 +15,7 @@ use kennel_client::feed::{self, Change};
 use kennel_client::write::Writer;
 use kennel_core::pod_network::object::{self, show_link};
 use kennel_core::pod_network::{Member, Mode};
-use kennel_network::cni::{Places, Pods};
+use kennel_network::cni::{PORTMAP, Places, Pods};
 use kennel_network::{Applied, Network};
 use kube::Client;
 use kube::api::Api;
@@ -60,6 +60,8 @@ pub(crate) struct Manager {
 struct Progress {
     members: Members,
     applied: Option<Applied>,
+    /// When the kernel's state was compared with what it should be.
+    compared: Option<Instant>,
     link: Link,
     /// The configurations of others that were said.
     said: BTreeSet<PathBuf>,
@@ -125,6 +127,7 @@ impl Manager {
                 Ok(()) = self.node.changed() => {}
                 Ok(()) = self.addresses.changed() => {}
                 () = tokio::time::sleep(wait) => {}
+                () = changed_by_others(&mut self.network) => {}
                 () = tokio::time::sleep_until(probe_at), if probes => self.probe(&mut progress).await,
             }
         }
@@ -137,7 +140,10 @@ impl Manager {
             return RESYNC;
         }
         let (state, wait) = match self.apply(progress, &node).await {
-            Ok(()) => (NetworkState::Ready, RESYNC),
+            Ok(()) => {
+                let compared = progress.compared.map_or(RESYNC, |at| at.elapsed());
+                (NetworkState::Ready, RESYNC.saturating_sub(compared))
+            }
             Err(Obstacle::Waiting(state)) => (state, RETRY),
             Err(Obstacle::RuntimeDown) => return RETRY,
             Err(Obstacle::Foreign(path)) => {
@@ -187,7 +193,14 @@ impl Manager {
         let Some(network) = &mut self.network else {
             return Err(Obstacle::RuntimeDown);
         };
-        let applied = network.apply(&own, members.all(), cluster).await?;
+        let is_due = progress.compared.is_none_or(|at| at.elapsed() >= RESYNC);
+        let applied = if is_due {
+            let applied = network.apply(&own, members.all(), cluster).await?;
+            progress.compared = Some(Instant::now());
+            applied
+        } else {
+            network.update(&own, members.all(), cluster).await?
+        };
         if let Some(places) = places {
             let pods = Pods {
                 range: own.range,
@@ -197,6 +210,11 @@ impl Manager {
             if places.write(&pods)? {
                 let dir = places.configurations.display();
                 tracing::info!("wrote the CNI configuration of pods {} to {dir}", own.range);
+                if !places.has_plugin(PORTMAP) {
+                    tracing::warn!(
+                        "host ports of pods lead nowhere: the CNI plugin {PORTMAP} is missing"
+                    );
+                }
             }
         }
         say_unreachable(progress.applied.as_ref(), &applied);
@@ -362,6 +380,13 @@ impl Manager {
         let note = Note::new(true, "ForeignNetworkConfiguration", message);
         self.recorder.emit(Reference::own_node(&self.name), note);
         progress.said.insert(path);
+    }
+}
+
+async fn changed_by_others(network: &mut Option<Network>) {
+    match network {
+        Some(network) => network.changed_by_others().await,
+        None => std::future::pending().await,
     }
 }
 

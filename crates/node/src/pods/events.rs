@@ -59,6 +59,7 @@ impl PodEvents {
             warning,
             reason,
             message,
+            once: false,
         };
         self.recorder.emit(self.about.clone(), note);
     }

@@ -24,7 +24,8 @@ impl Admission for RoleAdmission {
         check(write, role, None, |author| author.write_role(role, None))
     }
 
-    fn update(&self, write: Write<'_>, new: &Value, old: &Value) -> Result<()> {
+    fn update(&self, write: Write<'_>, new: &mut Value, old: &Value) -> Result<()> {
+        let new = &*new;
         check(write, new, Some(old), |author| {
             author.write_role(new, Some(old))
         })
@@ -39,7 +40,8 @@ impl Admission for BindingAdmission {
         check(write, binding, None, |author| author.write_binding(binding))
     }
 
-    fn update(&self, write: Write<'_>, new: &Value, old: &Value) -> Result<()> {
+    fn update(&self, write: Write<'_>, new: &mut Value, old: &Value) -> Result<()> {
+        let new = &*new;
         check(write, new, Some(old), |author| author.write_binding(new))
     }
 }

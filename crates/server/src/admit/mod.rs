@@ -65,8 +65,8 @@ pub(crate) trait Admission: Sync {
         Ok(())
     }
 
-    /// Checks a new version of an object, before it is validated. Not called for subresources.
-    fn update(&self, _write: Write<'_>, _new: &Value, _old: &Value) -> Result<()> {
+    /// Completes and checks a new version of an object, before it is validated. Not called for subresources.
+    fn update(&self, _write: Write<'_>, _new: &mut Value, _old: &Value) -> Result<()> {
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Admission of pods: sets the priority, the service account with its token, the overhead of the runtime
 //! class, and the default tolerations of not-ready and unreachable nodes; applies limit ranges, and
-//! refuses what Pod Security forbids.
+//! refuses what Pod Security forbids. Of these, an update sets the priority and the tolerations again.
 
 use kennel_types::PodPhase;
 use kennel_types::pod::MIRROR_ANNOTATION;
@@ -34,6 +34,19 @@ impl Admission for PodAdmission {
             write.namespace.unwrap_or_default(),
             pod,
         )
+    }
+
+    /// Sets again what a manifest that is sent a second time lacks: lists of tolerations replace each other as a whole, and
+    /// nothing but additions to them is valid.
+    fn update(&self, _: Write<'_>, pod: &mut Value, old: &Value) -> Result<()> {
+        for field in ["priority", "preemptionPolicy"] {
+            let before = &old["spec"][field];
+            if pod["spec"][field].is_null() && !before.is_null() {
+                pod["spec"][field] = before.clone();
+            }
+        }
+        tolerations(pod);
+        Ok(())
     }
 
     fn validate(

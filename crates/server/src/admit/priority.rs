@@ -15,7 +15,7 @@ impl Admission for PriorityClassAdmission {
         check_one_default(write.api, write.row, class)
     }
 
-    fn update(&self, write: Write<'_>, new: &Value, _old: &Value) -> Result<()> {
+    fn update(&self, write: Write<'_>, new: &mut Value, _old: &Value) -> Result<()> {
         check_one_default(write.api, write.row, new)
     }
 }

@@ -83,6 +83,8 @@ pub(super) struct Operation {
     pub(super) action: Action,
     pub(super) kind: GroupVersionKind,
     pub(super) id: String,
+    /// The group-version by which generated clients group operations: `apps_v1`.
+    pub(super) tag: String,
     /// In upstream's words: `replace status of the specified Pod`.
     pub(super) description: String,
 }
@@ -177,6 +179,7 @@ impl ResourcePaths<'_> {
                     action: List,
                     kind,
                     id: format!("list{}{}ForAllNamespaces", self.prefix(), kind.kind),
+                    tag: self.tag(),
                     description: self.description(List, ""),
                 }],
             });
@@ -200,6 +203,7 @@ impl ResourcePaths<'_> {
                 action: *action,
                 kind,
                 id: self.id(*action, sub),
+                tag: self.tag(),
                 description: self.description(*action, sub),
             })
             .collect();
@@ -221,6 +225,7 @@ impl ResourcePaths<'_> {
                 action: Action::Connect(method),
                 kind,
                 id: format!("{}{with}", self.id(Action::Connect(method), sub.name)),
+                tag: self.tag(),
                 description: self.description(Action::Connect(method), sub.name),
             });
             each.collect()
@@ -300,11 +305,24 @@ impl ResourcePaths<'_> {
     }
 
     fn prefix(&self) -> String {
-        let group = match self.group.trim_end_matches(".k8s.io") {
-            "" => "Core".to_owned(),
-            group => group.split('.').map(capitalised).collect(),
-        };
+        let group = self.group_words().into_iter().map(capitalised);
+        let group: String = group.collect();
         format!("{group}{}", capitalised(self.version))
+    }
+
+    fn tag(&self) -> String {
+        let words = self.group_words();
+        let (first, rest) = words.split_first().unwrap_or((&"", &[]));
+        let rest: String = rest.iter().copied().map(capitalised).collect();
+        format!("{first}{rest}_{}", self.version)
+    }
+
+    /// The group as names have it: `rbac` and `authorization`.
+    fn group_words(&self) -> Vec<&'static str> {
+        match self.group.trim_end_matches(".k8s.io") {
+            "" => vec!["core"],
+            group => group.split('.').collect(),
+        }
     }
 }
 
@@ -439,6 +457,23 @@ mod tests {
             "deleteSchedulingV1PriorityClass",
             class,
         );
+    }
+
+    #[test]
+    fn operations_are_tagged_by_the_group_version_of_their_path() {
+        for (group, expected) in [
+            ("", "core_v1"),
+            ("apps", "apps_v1"),
+            ("rbac.authorization.k8s.io", "rbacAuthorization_v1"),
+        ] {
+            let paths = paths(group, "v1");
+            // An eviction, too, whose kind is another group's.
+            let mut operations = paths.iter().flat_map(|path| &path.operations);
+            assert!(
+                operations.all(|operation| operation.tag == expected),
+                "{group}"
+            );
+        }
     }
 
     #[test]

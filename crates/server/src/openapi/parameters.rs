@@ -43,6 +43,7 @@ fn rendered(operation: &Operation, dialect: Dialect) -> Value {
         "operationId": operation.id,
         "parameters": parameters,
         "responses": {"200": {"description": "OK"}},
+        "tags": [operation.tag],
         "x-kubernetes-action": operation.action.name(),
         "x-kubernetes-group-version-kind": operation.kind.to_json(),
     });
@@ -154,6 +155,7 @@ mod tests {
             json!({"group": "apps", "version": "v1", "kind": "DaemonSet"})
         );
         assert_eq!(patch["x-kubernetes-action"], "patch");
+        assert_eq!(patch["tags"], json!(["apps_v1"]));
         assert_eq!(patch["responses"]["201"]["description"], "Created");
         let parameters = patch["parameters"].as_array().expect("parameters");
         for name in ["dryRun", "fieldValidation", "fieldManager", "force"] {

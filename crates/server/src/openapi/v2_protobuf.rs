@@ -86,8 +86,9 @@ fn operation(operation: &Value) -> Message {
         let response = message;
         named(code, &Message::default().message(1, &response))
     });
-    let consumes = texts(operation, "consumes");
-    let message = Message::default()
+    let (tags, consumes) = (texts(operation, "tags"), texts(operation, "consumes"));
+    let message = tags
+        .fold(Message::default(), |message, one| message.text(1, one))
         .text(3, text(operation, "description"))
         .text(5, text(operation, "operationId"));
     consumes

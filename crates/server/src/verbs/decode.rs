@@ -4,7 +4,7 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 
 use super::call::Call;
-use super::type_meta;
+use super::{managed_fields, type_meta};
 use crate::limits::BODY_BYTES_MAX;
 use crate::object::Document;
 use crate::protobuf::{self, Envelope};
@@ -141,8 +141,12 @@ pub(super) fn conform(
     refuse: impl Fn(String) -> ApiError,
 ) -> Result<Vec<String>> {
     let mut findings = duplicates;
+    let resets_managers = managed_fields::is_empty_list(tree);
     schema::conform(type_of(row)?, tree, &mut findings)
         .map_err(|error| refuse(error.to_string()))?;
+    if resets_managers {
+        managed_fields::set_empty_list(tree);
+    }
     match mode {
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),

@@ -123,6 +123,16 @@ fn usable(row: &Resource, tree: &Value, requested: &Value) -> Result<Option<Mana
     Err(ApiError::invalid(row, text(tree, "metadata.name"), &errors))
 }
 
+/// Whether a request names no managers in a list, which is no absent list: it asks to forget them.
+pub(super) fn is_empty_list(tree: &Value) -> bool {
+    tree::at(tree, PATH).as_array().is_some_and(Vec::is_empty)
+}
+
+/// Puts the empty list back that pruning has removed.
+pub(super) fn set_empty_list(tree: &mut Value) {
+    tree::set(tree, PATH, json!([]));
+}
+
 /// Removes `metadata.managedFields` from a tree.
 pub(super) fn take(tree: &mut Value) -> Value {
     tree::remove(tree, PATH).unwrap_or_default()

@@ -31,6 +31,7 @@ mod watching;
 pub use call::Call;
 pub(crate) use measured::serve as measured;
 
+use http::header;
 use kennel_types::Verb;
 
 use crate::admit::Notes;
@@ -39,8 +40,8 @@ use crate::names;
 use crate::object::{Document, Stored};
 use crate::projection::Projection;
 use crate::registry::{self, EmptyCollection, PostHandler, Posted, Resource, Subresource};
-use crate::request::User;
 use crate::request::path::Place;
+use crate::request::{User, accept};
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
@@ -93,13 +94,14 @@ fn served(
     Err(ApiError::method_not_allowed(row.group, &resource, verb))
 }
 
-/// Answers a POST to a resource that stores nothing.
+/// Answers a POST to a resource that stores nothing, and that no table shows.
 pub async fn posted(
     api: &Api,
     call: &Call,
     row: &'static Posted,
     namespace: Option<&str>,
 ) -> Result<Reply> {
+    accept::accepts_object(call.header(header::ACCEPT))?;
     match row.handler {
         PostHandler::Binding => {
             let namespace = namespace.unwrap_or_default();

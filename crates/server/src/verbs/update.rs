@@ -227,8 +227,9 @@ fn prepare_and_validate<'a>(
     let mut errors = Vec::new();
     match part {
         Part::Main => {
-            row.strategy.prepare_update(tree, old);
+            // Preparation looks at what has changed, so it must find what admission sets again.
             row.admission.update(write, tree, old)?;
+            row.strategy.prepare_update(tree, old);
             errors = kinds::meta::validate_update(&tree["metadata"], &old["metadata"]);
             errors.extend(row.strategy.validate_update(tree, old));
         }

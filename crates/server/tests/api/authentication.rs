@@ -22,15 +22,33 @@ fn with(mut request: Request<Bytes>, headers: &[(&'static str, &str)]) -> Reques
 }
 
 #[tokio::test]
-async fn a_review_is_no_table() {
+async fn what_stores_nothing_has_no_table() {
     let server = TestServer::new().await;
+    server.pod("p", "").await;
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let asked = || request(Method::POST, WHOAMI, Some(&json!({})));
-    let refused = server.send(with(asked(), &[("accept", table)])).await;
-    refused.fails(406, "NotAcceptable");
     let either = format!("{table},application/json");
     let answered = server.send(with(asked(), &[("accept", &either)])).await;
     assert_eq!(answered.is(201)["kind"], "SelfSubjectReview");
+    let access = "/apis/authorization.k8s.io/v1";
+    for path in [
+        WHOAMI,
+        REVIEWS,
+        &format!("{access}/selfsubjectaccessreviews"),
+        &format!("{access}/selfsubjectrulesreviews"),
+        &format!("{access}/subjectaccessreviews"),
+        &format!("{access}/namespaces/default/localsubjectaccessreviews"),
+        &format!("{ACCOUNTS}/default/token"),
+        &format!("{PODS}/p/binding"),
+        &format!("{PODS}/p/eviction"),
+        "/api/v1/namespaces/default/bindings",
+    ] {
+        let asked = request(Method::POST, path, Some(&json!({})));
+        let refused = server.send(with(asked, &[("accept", table)])).await;
+        refused.fails(406, "NotAcceptable");
+    }
+    // The eviction was refused before anything happened.
+    server.get(&format!("{PODS}/p")).await.ok();
 }
 
 /// The user that the server finds for a request with this token.

@@ -87,6 +87,8 @@ const INFORMERS: Rights = &[
 const DNS: Rights = &[
     ("list watch", "services"),
     ("list watch", "endpointslices.discovery.k8s.io"),
+    // It resolves names of other domains for nodes and their pods alone.
+    ("list watch", "nodes"),
 ];
 
 const DASHBOARD: Rights = &[
@@ -252,7 +254,7 @@ async fn informers_read_eight_kinds_and_write_nothing() {
 }
 
 #[tokio::test]
-async fn the_dns_server_reads_two_kinds_and_writes_nothing() {
+async fn the_dns_server_reads_three_kinds_and_writes_nothing() {
     let user = User::authenticated("system:kennel:dns", Vec::new());
     check("the DNS server", user, DNS).await;
 }

@@ -112,17 +112,29 @@ async fn a_discarded_one_does_not_exist() {
 
 /// Agents and controllers make these again, and nothing depends on which one it is.
 #[tokio::test]
-async fn a_lease_is_created_again() {
-    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+async fn leases_and_networks_of_nodes_are_created_again() {
     let lease = json!({"metadata": {"name": "x"}, "spec": {}});
-    let server = TestServer::new().await;
-    server.post(leases, &lease).await.is(201);
-    let sql = "UPDATE kv SET value = X'7b' WHERE key = '/registry/leases/default/x'";
-    let server = server
-        .reopen_after(|dir| assert_eq!(execute(dir, sql), 1))
-        .await;
-    server.get(&format!("{leases}/x")).await.is(404);
-    server.post(leases, &lease).await.is(201);
+    for (path, object, key) in [
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+            lease,
+            "leases/default/x",
+        ),
+        (
+            "/api/v1/namespaces/kube-node-lease/configmaps",
+            map("x", &json!({"podCIDR": "10.128.0.0/24"})),
+            "configmaps/kube-node-lease/x",
+        ),
+    ] {
+        let server = TestServer::new().await;
+        server.post(path, &object).await.is(201);
+        let sql = format!("UPDATE kv SET value = X'7b' WHERE key = '/registry/{key}'");
+        let server = server
+            .reopen_after(|dir| assert_eq!(execute(dir, &sql), 1))
+            .await;
+        server.get(&format!("{path}/x")).await.is(404);
+        server.post(path, &object).await.is(201);
+    }
 }
 
 /// What garbage collectors ask before they delete pods.

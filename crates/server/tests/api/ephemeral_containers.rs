@@ -262,6 +262,22 @@ async fn managers_own_them_by_subresource() {
         own["fieldsV1"]["f:spec"],
         json!({"f:ephemeralContainers": {"k:{\"name\":\"b\"}": {".": {}, "f:image": {}, "f:name": {}}}})
     );
+    // Whatever else a configuration has, it is not changed through this part, so nobody owns it.
+    let mut whole = config.clone();
+    whole["metadata"]["labels"] = json!({"x": "y"});
+    whole["spec"]["containers"] = json!([{"name": "c", "image": "other"}]);
+    whole["spec"]["activeDeadlineSeconds"] = json!(5);
+    let unforced = format!("{PATH}?fieldManager=me");
+    let applied = server.patch(APPLY, &unforced, &whole).await.ok();
+    assert_eq!(applied["metadata"].get("labels"), None);
+    let again = entry(&applied, "me").unwrap();
+    assert_eq!(again["fieldsV1"], own["fieldsV1"]);
+    let mut patch = added(&shell("e"));
+    patch["metadata"] = json!({"annotations": {"x": "y"}});
+    let by_other = format!("{PATH}?fieldManager=other");
+    let patched = server.patch(STRATEGIC, &by_other, &patch).await.ok();
+    let others = entry(&patched, "other").unwrap();
+    assert_eq!(others["fieldsV1"].get("f:metadata"), None, "{others}");
     // To let go of one that nobody else owns would remove it.
     let less = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}});
     let refused = server

@@ -26,6 +26,7 @@ const USUAL_CNI: (&str, &str) = ("/opt/cni/bin", "/etc/cni/net.d");
 pub struct Builder {
     pod_network: bool,
     usual_cni: bool,
+    own_etc: bool,
     network: Option<Network>,
 }
 
@@ -61,6 +62,14 @@ impl Builder {
         self
     }
 
+    /// Pods get the network that somebody sets up in `/etc/cni/net.d`, with the plugins of Debian's package: only on a
+    /// machine with an `/etc` of its own.
+    #[must_use]
+    pub(super) fn with_own_etc(mut self) -> Self {
+        (self.pod_network, self.own_etc) = (false, true);
+        self
+    }
+
     /// Runs it in this network, not in a new one.
     #[must_use]
     pub fn in_network(mut self, network: Network) -> Self {
@@ -83,6 +92,8 @@ impl Builder {
         if self.usual_cni {
             containerd.give_usual_plugins();
             containerd.write_configuration(USUAL_CNI.0, USUAL_CNI.1);
+        } else if self.own_etc {
+            containerd.write_configuration(CNI_PLUGINS, USUAL_CNI.1);
         } else {
             containerd.write_configuration(CNI_PLUGINS, &own);
         }
@@ -106,6 +117,7 @@ impl Containerd {
         Builder {
             pod_network: true,
             usual_cni: false,
+            own_etc: false,
             network: None,
         }
     }

@@ -7,13 +7,14 @@
 //! ```
 
 use std::ffi::OsString;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
 use super::reaper::Reaper;
-use super::run;
+use super::{Containerd, Image, Network, run};
 use crate::Deadline;
 
 /// From the start of a machine's first process to the end of its preparations.
@@ -41,6 +42,8 @@ pub struct Lan {
 #[derive(Debug)]
 struct Machine {
     name: String,
+    /// Of its network.
+    space: String,
     init: Child,
     // Ends what runs there first, so that nothing holds the directory.
     _reaper: Reaper,
@@ -65,6 +68,28 @@ impl Lan {
             switch.get_or_insert(space);
         }
         Self { machines }
+    }
+
+    /// Starts containerd on each machine, where programs look for it, as Debian's package does. They have these images and
+    /// are to be dropped before the machines.
+    pub fn containerds(&self, images: &[Image]) -> Vec<Containerd> {
+        let numbered = self.machines.iter().zip(1..);
+        let started = numbered.map(|(machine, number)| {
+            let address = Ipv4Addr::new(10, 0, 0, number);
+            let network = Network::of_machine(&machine.space, address, machine.init.id());
+            let containerd = Containerd::builder()
+                .with_own_etc()
+                .in_network(network)
+                .start();
+            let link = "mkdir -p /run/containerd && ln -s \"$1\" /run/containerd/containerd.sock";
+            let mut command = containerd.network().command("sh");
+            run(command.args(["-ec", link, "sh"]).arg(containerd.socket()));
+            for image in images {
+                containerd.import(image);
+            }
+            containerd
+        });
+        started.collect()
     }
 
     /// The words that lead to a machine: what is put behind them runs there.
@@ -137,6 +162,7 @@ fn start(name: &str, space: &str, hosts: &str, reaper: Reaper) -> Machine {
     }
     Machine {
         name: name.to_owned(),
+        space: space.to_owned(),
         init,
         _reaper: reaper,
         _dir: dir,

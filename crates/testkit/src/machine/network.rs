@@ -23,7 +23,9 @@ pub struct Network {
     /// The test's address, as it sees it.
     gateway: Ipv4Addr,
     disk: Option<Disk>,
-    _reaper: Reaper,
+    /// A process whose mounts its programs see.
+    mounts_of: Option<u32>,
+    _reaper: Option<Reaper>,
 }
 
 impl Network {
@@ -46,7 +48,20 @@ impl Network {
             address,
             gateway,
             disk: None,
-            _reaper: reaper,
+            mounts_of: None,
+            _reaper: Some(reaper),
+        }
+    }
+
+    /// The network of a machine that somebody else takes away, with the files that a process there sees.
+    pub(super) fn of_machine(name: &str, address: Ipv4Addr, process: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            address,
+            gateway: Ipv4Addr::UNSPECIFIED,
+            disk: None,
+            mounts_of: Some(process),
+            _reaper: None,
         }
     }
 
@@ -85,6 +100,8 @@ impl Network {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.name));
         command.args(self.disk.as_ref().map(Disk::flag));
+        let mounts = self.mounts_of;
+        command.args(mounts.map(|process| format!("--mount=/proc/{process}/ns/mnt")));
         command.arg("--").arg(program);
         command
     }

@@ -80,6 +80,8 @@ pub static ALL: &[Known] = &[
         "The check of a rollout policy could not be asked or gave no clear answer, and is asked again."),
     warning(DAEMON_SETS, "DaemonSet", "CommandIgnored",
         "A rollout command cannot be read, or names nothing that it could act on."),
+    warning(DAEMON_SETS, "DaemonSet", "StateNotWritten",
+        "The API refuses the state of a rollout again and again, so no node changes its revision; the message says why."),
     normal(DAEMON_SETS, "Node", "DaemonsNotReady",
         "The node waits for required DaemonSets; the message names the missing ones."),
     normal(DAEMON_SETS, "Node", "DaemonsReady",

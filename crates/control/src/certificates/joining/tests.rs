@@ -52,7 +52,8 @@ impl FakeApi {
         let failure = |code: u16| {
             (
                 code,
-                json!({"kind": "Status", "status": "Failure", "code": code, "message": "no"}),
+                json!({"kind": "Status", "status": "Failure", "code": code, "message": "no",
+                       "reason": if code == 404 { "NotFound" } else { "" }}),
             )
         };
         if *method == Method::GET {

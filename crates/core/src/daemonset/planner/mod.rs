@@ -347,4 +347,18 @@ impl Planner {
             note: Note::new(warning, reason, message),
         });
     }
+
+    /// The same for what is told once, whatever controller tells it.
+    fn emit_once(
+        &mut self,
+        daemon_set: &Arc<Identity>,
+        warning: bool,
+        reason: &'static str,
+        message: String,
+    ) {
+        self.actions.push(Action::Emit {
+            daemon_set: daemon_set.clone(),
+            note: Note::new(warning, reason, message).once(),
+        });
+    }
 }

@@ -1,5 +1,5 @@
-//! A damaged DaemonSet and a damaged Node are missing from lists. Nothing that belongs to them is deleted, neither before
-//! nor after their repair.
+//! A damaged DaemonSet and a damaged Node are missing from lists. Nothing that belongs to them is deleted or given to others,
+//! neither before nor after their repair.
 
 use std::collections::BTreeSet;
 
@@ -132,4 +132,55 @@ fn the_pods_of_a_damaged_daemon_set_and_of_a_damaged_node_stay() {
     until_dependents_are_collected(&server);
     assert_eq!(daemons(&server), Ok(before), "{}", server.kennel.log());
     server.is_well("damaged owners");
+}
+
+const NETWORKS: &str = "/api/v1/namespaces/kube-node-lease/configmaps";
+
+/// A Node as an agent registers it that connects pods.
+fn networked(number: u8) -> Value {
+    json!({
+        "metadata": {"name": format!("n{number}"), "annotations": {"network.kennel.dev/mode": "auto"}},
+        "status": {"addresses": [{"type": "InternalIP", "address": format!("192.0.2.{number}")}]},
+    })
+}
+
+/// The range in the object of the node's network, once there is one.
+fn range(server: &Fixture, node: &str) -> Value {
+    eventually(Deadline::seconds(TIMEOUT), || {
+        let object = server.admin.ask("GET", &format!("{NETWORKS}/{node}"), b"");
+        let range = object.json()["data"]["podCIDR"].clone();
+        (object.code == 200 && range.is_string())
+            .then_some(range)
+            .ok_or(object.text())
+    })
+}
+
+/// The other nodes route the addresses of its pods to it, so nobody else may have them.
+#[test]
+fn a_damaged_node_keeps_its_place_in_the_pod_network() {
+    let first = Fixture::of(Kennel::start(KENNEL, &["up", "--nodes", "0"]));
+    for number in [1, 2] {
+        create(&first, NODES, &networked(number));
+    }
+    let (other, own) = (range(&first, "n1"), range(&first, "n2"));
+    let kennel = first.kennel.restart_after(|data| {
+        let sql =
+            "UPDATE kv SET value = CAST(value || 'x' AS BLOB) WHERE key = '/registry/minions/n2'";
+        assert_eq!(tamper(data, sql), 1);
+    });
+    let server = Fixture::of(kennel);
+    create(&server, NODES, &networked(3));
+    let new = range(&server, "n3");
+    assert!(new != own && new != other, "{new}, {own}, {other}");
+    // An object of no node goes, so the controller has looked at all of them.
+    let labels = json!({"network.kennel.dev/node": "true"});
+    let orphan = json!({"metadata": {"name": "never", "labels": labels}});
+    create(&server, NETWORKS, &orphan);
+    until_gone(&server, &format!("{NETWORKS}/never"));
+    assert_eq!(range(&server, "n2"), own);
+
+    let data = server.kennel.data_dir();
+    succeed("doctor", &data, &["--discard", "/registry/minions/n2"]);
+    until_gone(&server, &format!("{NETWORKS}/n2"));
+    server.is_well("a damaged node");
 }

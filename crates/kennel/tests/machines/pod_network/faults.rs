@@ -1,47 +1,50 @@
 //! Agents that are killed, second agents, foreign configurations, and what a cleanup leaves.
 
 use std::process::Command;
+use std::time::Duration;
 
+use kennel_test_support::fresh_seed;
 use kennel_testkit::machine::{Containerd, possible};
 use kennel_testkit::{Deadline, eventually};
 
-use super::fixture::{CLUSTER, Cluster, KENNEL, PATIENCE, url};
+use super::fixture::{Cluster, KENNEL, Machine, Outside, PATIENCE};
+use super::traffic::Traffic;
 
 #[test]
 fn n1_3_traffic_flows_while_agents_are_killed_and_started() {
+    const KILLS: usize = 6;
     if !possible() {
         return;
     }
-    let mut cluster = Cluster::new("auto", &[0, 0]);
-    let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
-    assert_eq!(cluster.seen_by("a", b), a);
-    // Requests from the pod, one after the other, until the file is there; each failure is a line.
-    let script = format!(
-        "while [ ! -e /stop ]; do timeout 5 wget -q -O /dev/null {} || echo failed; done; echo end",
-        url(b)
-    );
-    let mut command = cluster.kubectl.command();
-    let client = command.args(["exec", "a", "--", "sh", "-c", &script]);
-    let client = client.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    cluster.machines[1].agent.kill();
-    let before =
-        cluster.machines[1].run("ip route show proto 75; nft list table ip kennel-network");
-    cluster.machines[1].start_again();
-    cluster.machines[1]
-        .agent
-        .wait_for("the pod network is ready");
-    let after = cluster.machines[1].run("ip route show proto 75; nft list table ip kennel-network");
-    assert_eq!(before, after, "the next agent takes over what it finds");
-    eventually(Deadline::seconds(PATIENCE), || {
-        let stop = cluster.kubectl.run(&["exec", "a", "--", "touch", "/stop"]);
-        (stop.code == 0).then_some(()).ok_or(stop.stderr)
-    });
-    let output = client.wait_with_output().unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout),
-        "end\n",
-        "no request failed"
-    );
+    let mut cluster = Cluster::with_proxy("auto", &[0, 0, 1]);
+    cluster.pod("a", 0, false);
+    let (near, far) = (cluster.pod("near", 1, false), cluster.pod("far", 2, false));
+    let network = |machine: &Machine| {
+        machine.run(
+            "ip route show proto 75 | sort; bridge fdb show dev kennel-vxlan | sort; nft list table ip kennel-network",
+        )
+    };
+    let before: Vec<String> = cluster.machines.iter().map(network).collect();
+    let mut random = fastrand::Rng::with_seed(fresh_seed());
+    for (to, address) in [("near", near), ("far", far)] {
+        let traffic = Traffic::start(&cluster, "a", to, address);
+        for _ in 0..KILLS {
+            let machine = random.choice(&mut cluster.machines).unwrap();
+            machine.agent.kill();
+            machine.start_again();
+            // Whatever it does then, it is killed in the middle of it.
+            std::thread::sleep(Duration::from_millis(random.u64(..1500)));
+            machine.agent.kill();
+            machine.start_again();
+        }
+        for machine in &cluster.machines {
+            machine.agent.wait_for("the pod network is ready");
+            machine.agent.wait_for("routing services");
+        }
+        traffic.end();
+    }
+    let after: Vec<String> = cluster.machines.iter().map(network).collect();
+    assert_eq!(before, after, "each agent takes over what it finds");
 }
 
 #[test]
@@ -118,49 +121,39 @@ fn n1_2_a_foreign_configuration_is_left_alone_and_said() {
     });
 }
 
+/// As every start of a firewall does that replaces all rules.
 #[test]
-fn a_range_that_overlaps_a_route_of_the_machine_is_refused_with_both_named() {
+fn rules_that_another_program_deletes_are_written_again() {
     if !possible() {
         return;
     }
-    let mut cluster = Cluster::new("auto", &[0]);
-    let network = cluster.links.machine(0);
-    let containerd = Containerd::builder()
-        .without_pod_network()
-        .in_network(network)
-        .start();
-    let bridge = ["link", "add", "vpn0", "type", "bridge"];
-    let up = ["link", "set", "vpn0", "up"];
-    let vpn = ["route", "add", "10.200.0.0/16", "dev", "vpn0"];
-    for arguments in [&bridge[..], &up, &vpn] {
-        assert!(
-            containerd
-                .network()
-                .command("ip")
-                .args(arguments)
-                .status()
-                .unwrap()
-                .success()
-        );
-    }
-    cluster.join_with(containerd, &[]);
-    let machine = &cluster.machines[1];
-    let overlaps = format!(
-        "the pods' range {CLUSTER} (--cluster-cidr) overlaps the route 10.200.0.0/16 of this machine: start `kennel up` with \
-         another --cluster-cidr"
-    );
-    eventually(Deadline::seconds(PATIENCE), || {
-        let condition = cluster.condition(machine, "NetworkUnavailable", "True");
-        (condition["message"] == overlaps.as_str())
-            .then_some(())
-            .ok_or(condition)
+    let cluster = Cluster::with_proxy("host-gw", &[0, 0]);
+    cluster.pod("a", 0, false);
+    let machine = &cluster.machines[0];
+    machine.agent.wait_for("routing services");
+    let rules = || machine.run("nft list table ip kennel-network");
+    let other = cluster.machines[1].address().to_string();
+    let before = eventually(Deadline::seconds(PATIENCE), || {
+        let rules = rules();
+        let is_whole = rules.contains("masquerade") && rules.contains(&other);
+        is_whole.then(|| rules.clone()).ok_or(rules)
     });
-    let ready = cluster.condition(machine, "Ready", "False");
-    assert!(
-        ready["message"].as_str().unwrap().contains(&overlaps),
-        "{ready}"
-    );
-    assert_eq!(machine.traces(), "", "no half state");
+    for damage in [
+        "nft flush ruleset",
+        "nft flush chain ip kennel-network postrouting",
+        "nft flush set ip kennel-network direct-nodes",
+    ] {
+        machine.run(damage);
+        eventually(Deadline::seconds(30), || {
+            let now = rules();
+            (now == before)
+                .then_some(())
+                .ok_or_else(|| format!("after {damage}: {now}\n{}", machine.agent.log()))
+        });
+    }
+    let _outside = Outside::start(&cluster.links);
+    let router = cluster.links.address(0, 1);
+    assert_eq!(cluster.seen_by("a", router), machine.address());
 }
 
 #[test]
@@ -168,10 +161,12 @@ fn a_cleanup_leaves_nothing_of_the_network() {
     if !possible() {
         return;
     }
-    let mut cluster = Cluster::new("vxlan", &[0, 0]);
+    let mut cluster = Cluster::with_proxy("vxlan", &[0, 0]);
     cluster.pod("a", 0, false);
     let machine = &mut cluster.machines[0];
     assert_ne!(machine.traces(), "");
+    machine.agent.wait_for("routing services");
+    machine.run("nft add table ip theirs");
     machine.agent.stop();
     assert_ne!(
         machine.traces(),
@@ -193,4 +188,5 @@ fn a_cleanup_leaves_nothing_of_the_network() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(machine.traces(), "", "{said}");
+    assert_eq!(machine.run("nft list ruleset"), "table ip theirs {\n}\n");
 }

@@ -3,6 +3,7 @@
 use std::fs::Permissions;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Output};
 
 use kennel_testkit::machine::{Containerd, Image, Links, Network};
@@ -66,7 +67,7 @@ impl Drop for Outside {
 }
 
 /// Answers with the address of whoever asks.
-fn image() -> Image {
+pub(super) fn image() -> Image {
     Image::new("kennel.test/peer:1")
         .executable("/www/cgi-bin/peer", PEER)
         .entrypoint(&["/bin/httpd", "-f", "-p", "0.0.0.0:8080", "-h", "/www"])
@@ -167,7 +168,11 @@ impl Cluster {
 
     /// Another machine on a link.
     pub(super) fn join(&mut self, link: u8) {
-        let network = self.links.machine(link);
+        self.join_in(self.links.machine(link));
+    }
+
+    /// A machine that has this network.
+    pub(super) fn join_in(&mut self, network: Network) {
         let containerd = Containerd::builder()
             .without_pod_network()
             .in_network(network)
@@ -177,6 +182,11 @@ impl Cluster {
     }
 
     pub(super) fn join_with(&mut self, containerd: Containerd, more: &[&str]) {
+        self.join_as(KENNEL.into(), containerd, more);
+    }
+
+    /// The same, with an agent that another program starts.
+    pub(super) fn join_as(&mut self, binary: PathBuf, containerd: Containerd, more: &[&str]) {
         let mut arguments = self.flags.clone();
         arguments.extend([
             "--runtime=cri".to_owned(),
@@ -184,7 +194,7 @@ impl Cluster {
         ]);
         arguments.extend(more.iter().map(ToString::to_string));
         let plan = AgentPlan {
-            binary: KENNEL.into(),
+            binary,
             node: format!("machine-{}", self.machines.len()),
             arguments,
         };

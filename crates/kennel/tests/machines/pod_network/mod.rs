@@ -6,4 +6,6 @@ mod faults;
 mod fixture;
 mod nodes;
 mod paths;
+mod refusals;
 mod three_machines;
+mod traffic;

@@ -4,6 +4,7 @@ use kennel_testkit::machine::possible;
 use kennel_testkit::{Deadline, eventually};
 
 use super::fixture::{Cluster, PATIENCE};
+use super::traffic::Traffic;
 
 #[test]
 fn n1_4_a_node_that_joins_is_reached_and_one_that_leaves_is_forgotten() {
@@ -11,7 +12,9 @@ fn n1_4_a_node_that_joins_is_reached_and_one_that_leaves_is_forgotten() {
         return;
     }
     let mut cluster = Cluster::new("auto", &[0, 0]);
-    let a = cluster.pod("a", 0, false);
+    let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
+    // Between the others, traffic goes on meanwhile.
+    let traffic = Traffic::start(&cluster, "a", "b", b);
     cluster.join(0);
     cluster.ready();
     let c = cluster.pod("c", 2, false);
@@ -32,6 +35,7 @@ fn n1_4_a_node_that_joins_is_reached_and_one_that_leaves_is_forgotten() {
             found.map_or(Ok(()), |line| Err(line.to_owned()))
         });
     }
+    traffic.end();
     let objects = cluster.get(&[
         "configmaps",
         "-n",
@@ -44,10 +48,19 @@ fn n1_4_a_node_that_joins_is_reached_and_one_that_leaves_is_forgotten() {
 
 #[test]
 fn n1_5_a_node_whose_address_changes_is_followed() {
-    if !possible() {
-        return;
+    if possible() {
+        follows_an_address(&Cluster::new("auto", &[0, 0]));
     }
-    let cluster = Cluster::new("auto", &[0, 0]);
+}
+
+#[test]
+fn n1_5_a_node_whose_address_changes_is_followed_over_vxlan() {
+    if possible() {
+        follows_an_address(&Cluster::new("vxlan", &[0, 0]));
+    }
+}
+
+fn follows_an_address(cluster: &Cluster) {
     let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
     assert_eq!(cluster.seen_by("a", b), a);
     let moved = &cluster.machines[1];

@@ -40,8 +40,11 @@ fn n2_1_and_n3_a_pod_reaches_a_service_on_another_machine_by_its_name() {
     }
     // Two machines on one link, and one behind a router.
     let cluster = Cluster::with_proxy("auto", &[0, 0, 1]);
-    for (name, machine) in [("near", 1), ("far", 2)] {
-        cluster.pod(name, machine, false);
+    // Without a bridge, packets to the pod on the own node meet the rules of services, too.
+    let pods = [("own", 0), ("near", 1), ("far", 2), ("client", 0)];
+    let mut client = String::new();
+    for (name, machine) in pods {
+        client = cluster.pod(name, machine, false).to_string();
         let label = format!("app={name}");
         cluster.kubectl.run(&["label", "pod", name, &label]).ok();
         let created = cluster
@@ -49,15 +52,18 @@ fn n2_1_and_n3_a_pod_reaches_a_service_on_another_machine_by_its_name() {
             .run_with_input(&["apply", "-f", "-"], &service(name));
         created.ok();
     }
-    let client = cluster.pod("client", 0, false).to_string();
-    for name in ["near", "far"] {
-        let url = format!("http://{name}/cgi-bin/peer");
+    let own = cluster.machines[0].run("ip -4 -o addr show scope global");
+    for name in ["own", "near", "far", "client"] {
+        // Of itself, a pod has the bare name in its file of hosts.
+        let url = format!("http://{name}.default/cgi-bin/peer");
         let fetch = ["timeout", "3", "wget", "-q", "-O", "-", &url];
         let seen = until_answered(&cluster, "client", &fetch);
-        assert_eq!(
-            seen, client,
-            "the pod behind {name} sees the client's own address"
-        );
+        if name == "client" {
+            // It sees an address of its node: with its own, answers would not pass the node.
+            assert!(own.contains(&format!(" {seen}/")), "{seen}: {own}");
+        } else {
+            assert_eq!(seen, client, "{name} sees the client's own address");
+        }
     }
     let api = [
         "sh",
@@ -65,4 +71,32 @@ fn n2_1_and_n3_a_pod_reaches_a_service_on_another_machine_by_its_name() {
         "timeout 3 nc kubernetes.default.svc 443 </dev/null",
     ];
     until_answered(&cluster, "client", &api);
+}
+
+#[test]
+fn n1_2_a_host_port_leads_to_its_pod_from_other_machines_and_pods() {
+    if !possible() {
+        return;
+    }
+    let cluster = Cluster::with_proxy("auto", &[0, 1]);
+    let server = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "server"},
+        "spec": {
+            "nodeName": cluster.machines[0].node(), "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": "kennel.test/peer:1", "imagePullPolicy": "Never",
+                "ports": [{"containerPort": 8080, "hostPort": 9200}]}],
+        },
+    });
+    cluster
+        .kubectl
+        .run_with_input(&["apply", "-f", "-"], &server.to_string())
+        .ok();
+    cluster.pod("client", 1, false);
+    let url = format!("http://{}:9200/cgi-bin/peer", cluster.machines[0].address());
+    let fetch = ["timeout", "3", "wget", "-q", "-O", "-", &url];
+    let other = cluster.machines[1].address().to_string();
+    let from_pod = until_answered(&cluster, "client", &fetch);
+    assert_eq!(from_pod, other, "masqueraded over VXLAN");
+    let from_machine = cluster.machines[1].run(&format!("timeout 3 busybox wget -q -O - {url}"));
+    assert_eq!(from_machine.trim(), other);
 }

@@ -3,12 +3,13 @@
 mod faults;
 mod fixture;
 mod policies;
+mod rolling;
 
 use std::io::{BufRead as _, BufReader};
 
 use kennel_testkit::machine;
 use kennel_testkit::{Deadline, eventually};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use fixture::{Cluster, ask, say, sh, start, until_answered};
 
@@ -72,15 +73,19 @@ fn n2_1_cluster_ips_lead_pods_and_hosts_to_all_ready_endpoints() {
 /// Listens for SCTP. Kernels without SCTP sockets route it all the same, so this looks at the bare packets.
 const SCTP_LISTEN: &str = "import socket\nmade = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)\nprint('ready')\n\
     while True:\n    packet = made.recv(2000)\n    print('port', int.from_bytes(packet[22:24], 'big'))";
-/// Sends the beginning of an SCTP connection.
+/// Sends the beginning of an SCTP connection from a port, and says whether ICMP refuses it within two seconds.
 const SCTP_SEND: &str = "import socket, struct, sys\n\
     def crc(data):\n    value = 0xffffffff\n    for byte in data:\n        value ^= byte\n        for _ in range(8):\n            \
     value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)\n    return value ^ 0xffffffff\n\
     chunk = struct.pack('!BBHIIHHI', 1, 0, 20, 7, 65536, 1, 1, 7)\n\
-    head = struct.pack('!HHI', 4000, 80, 0)\n\
+    head = struct.pack('!HHI', int(sys.argv[2]), 80, 0)\n\
     sum = struct.pack('<I', crc(head + b'\\0' * 4 + chunk))\n\
     made = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)\n\
-    made.sendto(head + sum + chunk, (sys.argv[1], 0))";
+    errors = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)\n\
+    errors.settimeout(2)\n\
+    made.sendto(head + sum + chunk, (sys.argv[1], 0))\n\
+    try:\n    while errors.recv(2000)[20:22] != b'\\x03\\x03':\n        pass\n    print('refused')\n\
+    except TimeoutError:\n    print('sent')";
 
 #[test]
 fn n2_1_and_n2_4_sctp_is_routed_and_refused() {
@@ -91,34 +96,39 @@ fn n2_1_and_n2_4_sctp_is_routed_and_refused() {
     let pods = [cluster.pod(0, 11), cluster.pod(0, 12)];
     let ports = json!([{"name": "sctp", "protocol": "SCTP", "port": 80, "targetPort": 9000}]);
     let ip = cluster.service("sctp", &json!({ "ports": ports }));
-    let mut slice = fixture::slice(
-        "sctp",
-        "",
-        &[json!({"addresses": [pods[0].address], "nodeName": "a"})],
-    );
-    slice["ports"] = json!([{"name": "sctp", "protocol": "SCTP", "port": 9000}]);
-    cluster.apply(&slice);
-    let mut listener = start(&pods[0].network, SCTP_LISTEN);
-    let mut lines = BufReader::new(listener.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    let send = || {
+    let endpoints = |endpoints: &[Value]| {
+        let mut slice = fixture::slice("sctp", "", endpoints);
+        slice["ports"] = json!([{"name": "sctp", "protocol": "SCTP", "port": 9000}]);
+        cluster.apply(&slice);
+    };
+    // Each packet from a port of its own is a connection of its own.
+    let mut ports = 4000..;
+    let mut send = || {
+        let port = ports.next().unwrap().to_string();
         let sent = pods[1]
             .network
             .command("python3")
-            .args(["-c", SCTP_SEND, &ip])
+            .args(["-c", SCTP_SEND, &ip, &port])
             .output()
             .unwrap();
         assert!(sent.status.success(), "{sent:?}");
+        String::from_utf8_lossy(&sent.stdout).trim().to_owned()
     };
-    eventually(Deadline::seconds(30), || {
-        let map = sh(
-            &cluster.nodes[0].network,
-            "nft list map ip kennel-services cluster-ips",
-        );
-        map.contains("sctp").then_some(()).ok_or(map)
-    });
-    send();
+    let mut until_sent = |expected: &str| {
+        eventually(Deadline::seconds(30), || {
+            let found = send();
+            (found == expected).then_some(()).ok_or(found)
+        });
+    };
+    let mut listener = start(&pods[0].network, SCTP_LISTEN);
+    let mut lines = BufReader::new(listener.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    until_sent("refused");
+    endpoints(&[json!({"addresses": [pods[0].address], "nodeName": "a"})]);
+    until_sent("sent");
     assert_eq!(lines.next().unwrap().unwrap(), "port 9000");
+    endpoints(&[]);
+    until_sent("refused");
     listener.kill().unwrap();
     listener.wait().unwrap();
 }

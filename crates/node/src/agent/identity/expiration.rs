@@ -10,8 +10,8 @@ use kennel_core::certificates::expiry;
 use kennel_types::Timestamp;
 use tokio::time::Instant;
 
-use super::Certificate;
 use super::request::Purpose;
+use super::{Certificate, kubeconfig};
 use crate::sync::lock;
 
 /// How often the event is repeated.
@@ -28,16 +28,27 @@ kennel_core::metrics! {
 }
 
 /// `notBefore` and `notAfter`.
-type Lifetime = (Timestamp, Timestamp);
+pub type Lifetime = (Timestamp, Timestamp);
 
 /// The lifetimes of the certificates in use.
 #[derive(Debug, Default)]
 pub struct Expirations {
+    /// The agent does not renew its client certificate: it is a kubeconfig's.
+    is_from_kubeconfig: bool,
     client: Mutex<Option<Lifetime>>,
     serving: Mutex<Option<Lifetime>>,
 }
 
 impl Expirations {
+    /// With the client certificate of a kubeconfig, if that has one.
+    pub fn of_kubeconfig(client: Option<Lifetime>) -> Self {
+        Self {
+            is_from_kubeconfig: true,
+            client: Mutex::new(client),
+            serving: Mutex::default(),
+        }
+    }
+
     fn of(&self, purpose: Purpose) -> &Mutex<Option<Lifetime>> {
         match purpose {
             Purpose::Client => &self.client,
@@ -58,7 +69,10 @@ impl Expirations {
         let ending = both.filter_map(|purpose| {
             let (not_before, not_after) = (*lock(self.of(purpose)))?;
             let what = format!("the {} certificate of this node", purpose.as_str());
-            let remedy = "its renewal fails, see the log of the agent";
+            let remedy = match purpose {
+                Purpose::Client if self.is_from_kubeconfig => kubeconfig::REMEDY,
+                _ => "its renewal fails, see the log of the agent",
+            };
             expiry::is_expiring(not_before, not_after, now)
                 .then(|| expiry::warning(&what, not_after, now, remedy))
         });
@@ -154,6 +168,20 @@ mod tests {
             message.starts_with("the client certificate of this node expires in 2"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn the_certificate_of_a_kubeconfig_is_not_renewed() {
+        let at = Timestamp::from_secs;
+        let lifetime = (at(0), at(365 * 86_400));
+        let expirations = Expirations::of_kubeconfig(Some(lifetime));
+        assert!(expirations.warnings(at(330 * 86_400)).is_empty());
+        let warnings = expirations.warnings(at(340 * 86_400));
+        let [warning] = &warnings[..] else {
+            panic!("one warning: {warnings:?}");
+        };
+        assert!(warning.contains("the client certificate of this node expires in 25 days"));
+        assert!(warning.ends_with(kubeconfig::REMEDY), "{warning}");
     }
 
     #[test]

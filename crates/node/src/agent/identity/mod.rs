@@ -15,6 +15,7 @@ pub mod client;
 pub mod csr;
 pub mod expiration;
 pub mod join;
+pub mod kubeconfig;
 pub mod request;
 pub mod resolver;
 pub mod rotate;

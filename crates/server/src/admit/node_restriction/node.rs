@@ -14,6 +14,9 @@ fn confirmed(node: &Value) -> Option<&Value> {
     map(node, "metadata.annotations").get(CONFIRMED_ADDRESSES)
 }
 
+/// The ranges of a node's pods. Other nodes route them to it, and the server takes their addresses for pods'.
+const POD_RANGES: [&str; 2] = ["spec.podCIDR", "spec.podCIDRs"];
+
 /// The node's own `Node`.
 pub(crate) struct NodeRule;
 
@@ -35,6 +38,9 @@ impl NodeRestriction for NodeRule {
             return write.refuse(&format!(
                 "node {node:?} is not allowed to create pods with a non-nil configSource"
             ));
+        }
+        if POD_RANGES.iter().any(|field| has(new, field)) {
+            return write.refuse(&format!("node {node:?} is not allowed to set podCIDRs"));
         }
         if confirmed(new).is_some() {
             return write.refuse(&format!(
@@ -60,6 +66,9 @@ impl NodeRestriction for NodeRule {
         }
         if changes("spec.taints") {
             return write.refuse(&format!("node {node:?} is not allowed to modify taints"));
+        }
+        if POD_RANGES.into_iter().any(changes) {
+            return write.refuse(&format!("node {node:?} is not allowed to modify podCIDRs"));
         }
         // With an owner that does not exist, the garbage collector would delete the node, and the node
         // could register again with other taints and labels.

@@ -21,6 +21,53 @@ const KEPT_METADATA: [&str; 6] = [
     "metadata.ownerReferences",
 ];
 
+/// What a write of this part does not change: everything but the ephemeral containers. Nobody owns it through this part.
+pub(super) const RESET_FIELDS: &[&[&str]] = &[
+    &["metadata"],
+    &["status"],
+    &["spec", "activeDeadlineSeconds"],
+    &["spec", "affinity"],
+    &["spec", "automountServiceAccountToken"],
+    &["spec", "containers"],
+    &["spec", "dnsConfig"],
+    &["spec", "dnsPolicy"],
+    &["spec", "enableServiceLinks"],
+    &["spec", "hostAliases"],
+    &["spec", "hostIPC"],
+    &["spec", "hostNetwork"],
+    &["spec", "hostPID"],
+    &["spec", "hostUsers"],
+    &["spec", "hostname"],
+    &["spec", "hostnameOverride"],
+    &["spec", "imagePullSecrets"],
+    &["spec", "initContainers"],
+    &["spec", "nodeName"],
+    &["spec", "nodeSelector"],
+    &["spec", "os"],
+    &["spec", "overhead"],
+    &["spec", "preemptionPolicy"],
+    &["spec", "priority"],
+    &["spec", "priorityClassName"],
+    &["spec", "readinessGates"],
+    &["spec", "resourceClaims"],
+    &["spec", "resources"],
+    &["spec", "restartPolicy"],
+    &["spec", "runtimeClassName"],
+    &["spec", "schedulerName"],
+    &["spec", "schedulingGates"],
+    &["spec", "schedulingGroup"],
+    &["spec", "securityContext"],
+    &["spec", "serviceAccount"],
+    &["spec", "serviceAccountName"],
+    &["spec", "setHostnameAsFQDN"],
+    &["spec", "shareProcessNamespace"],
+    &["spec", "subdomain"],
+    &["spec", "terminationGracePeriodSeconds"],
+    &["spec", "tolerations"],
+    &["spec", "topologySpreadConstraints"],
+    &["spec", "volumes"],
+];
+
 /// Copies everything but the ephemeral containers from `old`, and increments the generation if they changed.
 pub(super) fn prepare(new: &mut Value, old: &Value) {
     let containers = tree::remove(new, "spec.ephemeralContainers");
@@ -74,5 +121,22 @@ fn only_added(errors: &mut Errors, new: &Value, old: &Value) {
             }
             Some(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn all_of_the_spec_but_the_ephemeral_containers_is_reset() {
+        let spec = schema::find("core.v1.PodSpec").unwrap();
+        let names = spec.fields.iter().map(|field| field.name);
+        let others = names.filter(|name| *name != "ephemeralContainers");
+        let expected: Vec<Vec<&str>> = others.map(|name| vec!["spec", name]).collect();
+        let of_spec = RESET_FIELDS.iter().filter(|path| path[0] == "spec");
+        let reset: Vec<Vec<&str>> = of_spec.map(|path| path.to_vec()).collect();
+        assert_eq!(reset, expected);
     }
 }

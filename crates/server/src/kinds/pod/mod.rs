@@ -71,6 +71,7 @@ impl Strategy for Pod {
                 &["metadata", "deletionTimestamp"],
                 &["metadata", "ownerReferences"],
             ],
+            Part::EphemeralContainers => ephemeral_containers::RESET_FIELDS,
             _ => &[&["status"]],
         }
     }

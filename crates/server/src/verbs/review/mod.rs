@@ -3,13 +3,10 @@
 mod authentication;
 mod authorization;
 
-use http::header;
-
 use super::call::Call;
 use super::{decode, meta};
 use crate::api::Api;
 use crate::registry::{PostHandler, Posted};
-use crate::request::accept;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
@@ -19,7 +16,6 @@ pub(super) fn answer(
     row: &'static Posted,
     namespace: Option<&str>,
 ) -> Result<Reply> {
-    accept::accepts_object(call.header(header::ACCEPT))?;
     let mut review = decode::other(call, row.schema, row.kind)?;
     review["kind"] = row.kind.into();
     review["apiVersion"] = row.api_version().into();

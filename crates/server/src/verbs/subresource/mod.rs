@@ -4,12 +4,14 @@ pub(super) mod binding;
 mod eviction;
 pub(super) mod token;
 
+use http::header;
 use kennel_types::Verb;
 
 use super::call::Call;
 use super::{patch, read, update};
 use crate::api::Api;
 use crate::registry::{Handler, Subresource};
+use crate::request::accept;
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
@@ -22,6 +24,10 @@ pub(super) async fn serve(
     subresource: &Subresource,
     verb: Verb<'_>,
 ) -> Result<Reply> {
+    if let Handler::Binding | Handler::Eviction | Handler::Token = subresource.handler {
+        // What they answer with has no table.
+        accept::accepts_object(call.header(header::ACCEPT))?;
+    }
     match (subresource.handler, verb) {
         (Handler::Binding, _) => binding::create(api, call, place).await,
         (Handler::Eviction, _) => eviction::create(api, call, place).await,

@@ -74,6 +74,38 @@ async fn a_node_registers_only_itself_and_without_protected_labels() {
     check(&fixture, "PATCH", "/api/v1/nodes/b/status", &label, words).await;
 }
 
+/// Other nodes route the range to it, the DNS server resolves any name for its addresses, and a server on a loopback address
+/// admits them.
+#[tokio::test]
+async fn a_node_does_not_choose_the_range_of_its_pods() {
+    let fixture = Fixture::new().await;
+    let own = "/api/v1/nodes/a";
+    for ranges in [
+        json!({"podCIDR": "10.128.7.0/24"}),
+        json!({"podCIDRs": ["0.0.0.0/0"]}),
+    ] {
+        for path in [own, "/api/v1/nodes/a/status"] {
+            let words = "node \"a\" is not allowed to modify podCIDRs";
+            check(&fixture, "PATCH", path, &json!({"spec": ranges}), words).await;
+        }
+        fixture.server.delete(own).await.ok();
+        let node = json!({"metadata": {"name": "a"}, "spec": ranges});
+        let words = "node \"a\" is not allowed to set podCIDRs";
+        check(&fixture, "POST", "/api/v1/nodes", &node, words).await;
+        let bare = json!({"metadata": {"name": "a"}});
+        fixture
+            .send("a", "POST", "/api/v1/nodes", Some(&bare))
+            .await
+            .is(201);
+    }
+    // What the node IPAM controller has written stays, and the node goes on.
+    let assigned = json!({"spec": {"podCIDR": "10.128.7.0/24", "podCIDRs": ["10.128.7.0/24"]}});
+    let merge = crate::fixture::MERGE;
+    fixture.server.patch(merge, own, &assigned).await.ok();
+    let fine = json!({"metadata": {"labels": {"node.kubernetes.io/x": "y"}}});
+    fixture.send("a", "PATCH", own, Some(&fine)).await.ok();
+}
+
 /// A mirror pod with one thing changed.
 fn changed(uid: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut pod = mirror("a", uid);

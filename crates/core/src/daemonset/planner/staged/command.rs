@@ -25,7 +25,7 @@ impl Planner {
     }
 
     /// Without a policy nothing is rolled out in stages, so `abort`, `promote` and `retry` have nothing to act on. No state
-    /// can record that this was told, so every controller tells it once. `record` has what was carried out before.
+    /// can record that this was told; the event does. `record` has what was carried out before.
     pub(super) fn tell_without_policy(
         &mut self,
         set: SetId,
@@ -52,7 +52,7 @@ impl Planner {
             if told.get(key) != Some(value) {
                 let name = format!("{}{key}", crate::rollout::PREFIX);
                 let text = format!("{name}: {value:?} does nothing: no rollout policy applies");
-                self.emit(&reference, true, "CommandIgnored", text);
+                self.emit_once(&reference, true, "CommandIgnored", text);
             }
         }
     }

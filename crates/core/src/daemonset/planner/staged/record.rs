@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use super::super::super::event::{Answer, Identity, Object, Outcome, Ticket, Write};
+use super::super::super::event::{Answer, Failure, Identity, Object, Outcome, Ticket, Write};
 use super::super::super::expectation::Expectation;
 use super::super::Planner;
 use super::super::write_results::WriteKind;
 use super::PhaseStart;
 use crate::ids::SetId;
 use crate::rollout::state::{Record, State, Verdict};
+
+/// After so many failures in a row, some seconds, a person is told that a state cannot be written. A write that another one
+/// has overtaken fails once or twice and is no reason for it.
+const TOLD_AFTER: u8 = 5;
 
 /// Whether it is a warning, its reason and its message.
 pub(in super::super) type Note = (bool, &'static str, String);
@@ -17,6 +21,13 @@ pub(in super::super) type Note = (bool, &'static str, String);
 #[derive(Debug)]
 pub(super) struct PendingTransition {
     pub(super) ticket: Ticket,
+}
+
+fn not_written(revision: &str, failure: &Failure) -> String {
+    let why = &failure.message;
+    format!(
+        "the rollout's state cannot be written to {revision}, and no node changes its revision before: {why}"
+    )
 }
 
 impl Planner {
@@ -101,11 +112,18 @@ impl Planner {
             }
             Ok(_) => {}
             Err(failure) => {
-                let mut writes = known.history.writes.values_mut();
-                if let Some(write) = writes.find(|write| write.ticket == ticket) {
+                let mut writes = known.history.writes.iter_mut();
+                if let Some((uid, write)) = writes.find(|(_, write)| write.ticket == ticket) {
                     *write = write.failed(now, failure).for_retry();
-                    let until = write.until;
+                    let (until, failures) = (write.until, write.failures());
+                    let target = known.staged.as_deref().map(|staged| &staged.target);
+                    let target = target.filter(|target| target.uid == *uid);
+                    let target = target.filter(|_| failures == TOLD_AFTER);
+                    let text = target.map(|target| not_written(&target.name, failure));
                     self.recheck_history(set, until);
+                    if let Some(text) = text {
+                        self.emit(daemon_set, true, "StateNotWritten", text);
+                    }
                 }
             }
         }

@@ -293,14 +293,13 @@ fn create(law: &Law<'_>, name: &Arc<str>, hash: &str) -> Checked {
     if counted {
         return Ok(());
     }
-    let fit = if hash == target {
-        law.target_fit(name)
-    } else {
-        law.stable_fit(name)
-    };
+    let fit = law.fit_by_hash(name, hash);
     let fits = fit.is_some_and(|(run, _)| run) || law.daemons_on(name).next().is_some();
     require(fits, || {
-        format!("R2.1: {name} got {hash} and is not selected")
+        let stable = stable.unwrap_or("none");
+        format!(
+            "R2.1: {name} got {hash} and is not selected; the target is {target}, stable {stable}"
+        )
     })
 }
 

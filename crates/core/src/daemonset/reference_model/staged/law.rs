@@ -283,6 +283,17 @@ impl<'a> Law<'a> {
         Some(eligibility(self.stable_template.as_ref()?, node))
     }
 
+    /// By the template that a pod with this hash is made from. Where it is uncertain which revision is stable, that may be
+    /// another one than [`stable`](Self::stable).
+    pub(super) fn fit_by_hash(&self, name: &str, hash: &str) -> Option<(bool, bool)> {
+        if hash == self.target.hash() {
+            return self.target_fit(name);
+        }
+        let node = self.nodes.get(name)?;
+        let template = self.by_hash(hash)?.template()?;
+        Some(eligibility(&template, node))
+    }
+
     /// R2.1: whether a template selects a node, also one that is not ready: the taints of those do not count.
     fn selects(&self, template: Option<&Value>, name: &str) -> bool {
         let passes = ["not-ready", "unreachable"].map(|key| format!("node.kubernetes.io/{key}"));

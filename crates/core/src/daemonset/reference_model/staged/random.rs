@@ -317,7 +317,9 @@ fn run(seed: u64, compare: bool) {
 
 #[test]
 fn r3_to_r8_every_request_of_random_histories_follows_the_rules() {
-    with_seeds(fixed_seeds(20), |seed| run(seed, false));
+    // In the last one the controller has forgotten a revision that it has created a moment ago.
+    let seeds = fixed_seeds(20).chain([9_707_553_103_638_287_361]);
+    with_seeds(seeds, |seed| run(seed, false));
 }
 
 #[test]

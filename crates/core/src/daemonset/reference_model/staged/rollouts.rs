@@ -18,7 +18,7 @@ use crate::rollout::PREFIX;
 use crate::rollout::state::Record;
 
 /// The events of rollouts, whose words are not modelled.
-const EVENTS: [&str; 13] = [
+const EVENTS: [&str; 14] = [
     "AwaitingPromotion",
     "CommandIgnored",
     "NodeFailed",
@@ -32,6 +32,7 @@ const EVENTS: [&str; 13] = [
     "RolloutSuperseded",
     "StageHealthy",
     "StageStarted",
+    "StateNotWritten",
 ];
 
 struct InFlight {

@@ -37,6 +37,8 @@ pub(super) struct Cluster {
     pub(super) sick: BTreeSet<String>,
     /// Nodes on which no pod can be created.
     pub(super) refused: BTreeSet<String>,
+    /// No state of a rollout can be written.
+    pub(super) refuses_states: bool,
     /// What checks were asked, and how they answer.
     pub(super) asked: Vec<CheckRequest>,
     pub(super) answer: CheckAnswer,
@@ -44,6 +46,8 @@ pub(super) struct Cluster {
     pub(super) watch_first: bool,
     /// The events on the DaemonSet: reason and message.
     pub(super) events: Vec<(String, String)>,
+    /// The messages of events that are told once, whatever controller tells them.
+    pub(super) told_once: BTreeSet<String>,
     /// How many nodes were without an available pod at most.
     pub(super) most_unavailable: usize,
     /// How many pods were starting or ending at once, how many starting, and how many there were that were not ending.
@@ -85,10 +89,12 @@ impl Cluster {
             broken: BTreeSet::new(),
             sick: BTreeSet::new(),
             refused: BTreeSet::new(),
+            refuses_states: false,
             asked: Vec::new(),
             answer: CheckAnswer::Passed,
             watch_first: false,
             events: Vec::new(),
+            told_once: BTreeSet::new(),
             most_unavailable: 0,
             most_in_between: 0,
             most_starting: 0,
@@ -277,6 +283,9 @@ impl Cluster {
                 self.events.push((note.reason.to_string(), note.message));
             }
             Action::Emit { note, .. } => {
+                if note.once {
+                    self.told_once.insert(note.message.clone());
+                }
                 self.events.push((note.reason.to_string(), note.message));
             }
             Action::Write {
@@ -296,7 +305,11 @@ impl Cluster {
                     status = status.map(|_| self.fake.sets[&daemon_set.uid].status);
                 }
                 let conditions = self.planner.conditions(&daemon_set.uid);
-                let refused = matches!(&write, Write::CreatePod { node, .. } if self.refused.contains(&**node));
+                let refused = match &write {
+                    Write::CreatePod { node, .. } => self.refused.contains(&**node),
+                    Write::WriteRecord { .. } => self.refuses_states,
+                    _ => false,
+                };
                 let outcome = if refused {
                     failed(FailureKind::Refused)
                 } else {

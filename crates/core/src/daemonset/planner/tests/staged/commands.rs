@@ -1,5 +1,7 @@
 //! Commands that are repeated, left behind, or come too early (R6.1).
 
+use std::collections::BTreeSet;
+
 use super::cluster::Cluster;
 use super::{PROGRESSING, STABLE};
 use crate::rollout::state::Phase;
@@ -180,6 +182,15 @@ fn r6_1_a_command_without_a_policy_is_told_of_once() {
     cluster.annotate(&[("abort", "y"), ("policy", "none")]);
     cluster.run();
     assert_eq!(cluster.told(IGNORED), 3, "{:?}", cluster.events);
+    // A new controller tells it in the same words, and the event that exists is not written again.
+    cluster.restart();
+    let ignored = cluster
+        .events
+        .iter()
+        .filter(|(reason, _)| reason == IGNORED);
+    let texts: BTreeSet<String> = ignored.map(|(_, text)| text.clone()).collect();
+    assert_eq!(texts.len(), 3, "{:?}", cluster.events);
+    assert_eq!(texts, cluster.told_once);
 }
 
 #[test]

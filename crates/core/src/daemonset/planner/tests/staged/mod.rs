@@ -14,6 +14,7 @@ mod order;
 mod policy_changes;
 mod progress;
 mod selection;
+mod state_writes;
 mod two_controllers;
 mod waits;
 

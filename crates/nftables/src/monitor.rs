@@ -1,4 +1,4 @@
-//! Notices changes of our table that are not our own.
+//! Notices changes of a table by other programs.
 
 use std::io;
 
@@ -6,32 +6,32 @@ use tokio::io::unix::AsyncFd;
 
 use crate::netlink::{Failure, Messages, Socket};
 use crate::nft::{CHANGES, generation_message, generation_of, table_of};
-use crate::ruleset::TABLE;
 
 /// What is received at once.
 const CHUNK: usize = 64 << 10;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Monitor {
+pub struct Monitor {
     socket: AsyncFd<Socket>,
-    /// As which the kernel knows the one who may change our table.
+    /// As which the kernel knows the one who may change the table.
     own: u32,
+    table: &'static str,
 }
 
 impl Monitor {
-    /// For the network namespace of this thread.
-    pub(crate) fn open(own: u32) -> Result<Self, Failure> {
+    /// For the network namespace of this thread. `own` is the [port](Socket::port) of the one who may change the table.
+    pub fn open(own: u32, table: &'static str) -> Result<Self, Failure> {
         #[expect(
             deprecated,
             reason = "the safe function; it is deprecated because of types that close their descriptor early"
         )]
         let socket = AsyncFd::new(Socket::open(CHANGES)?).map_err(Failure::Socket)?;
-        Ok(Self { socket, own })
+        Ok(Self { socket, own, table })
     }
 
-    /// Returns when another program has changed our table, or may have.
-    pub(crate) async fn changed(&mut self) {
+    /// Returns when another program has changed the table, or may have.
+    pub async fn changed(&mut self) {
         let mut chunk = Vec::new();
         loop {
             let Ok(mut ready) = self.socket.readable().await else {
@@ -56,13 +56,14 @@ impl Monitor {
     }
 
     fn has_foreign(&self, bytes: &[u8]) -> bool {
-        Messages(bytes)
-            .any(|message| message.port != self.own && table_of(&message) == Some(TABLE.as_bytes()))
+        Messages(bytes).any(|message| {
+            message.port != self.own && table_of(&message) == Some(self.table.as_bytes())
+        })
     }
 }
 
 /// The number of the last transaction of any program.
-pub(crate) fn generation(socket: &mut Socket) -> Result<u32, Failure> {
+pub fn generation(socket: &mut Socket) -> Result<u32, Failure> {
     let mut found = None;
     let request = generation_message(socket.request());
     socket.dump(&request, |message| found = found.or(generation_of(message)))?;

@@ -1,0 +1,76 @@
+//! Checks, by example.
+
+use super::*;
+
+fn vxlan(underlay_mtu: u32, mtu: u32) -> VxlanMtu {
+    VxlanMtu {
+        underlay: "eth0".to_owned(),
+        underlay_mtu,
+        mtu,
+    }
+}
+
+#[test]
+fn packets_that_are_too_large_are_found() {
+    let pods = |mtu: u32| serde_json::json!({"plugins": [{"type": "ptp", "mtu": mtu}]});
+    assert!(mtu(Some(&pods(1450)), Some(&vxlan(1500, 1450))).is_ok);
+    let shrunk = mtu(Some(&pods(1450)), Some(&vxlan(1400, 1350)));
+    assert!(
+        !shrunk.is_ok && shrunk.text.contains("each new pod has 1450"),
+        "{shrunk:?}"
+    );
+    assert!(!mtu(None, Some(&vxlan(1400, 1450))).is_ok);
+    assert!(mtu(None, None).is_ok);
+}
+
+#[test]
+fn missing_plugins_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let plugins = dir.path().join("bin");
+    std::fs::create_dir(&plugins).unwrap();
+    let options = Options {
+        places: cni::Places {
+            configurations: dir.path().join("net.d"),
+            plugins: vec![plugins.clone()],
+        },
+        dns: Ipv4Addr::LOCALHOST,
+        name: String::new(),
+    };
+    let find = || cni_finding(&options, Some(&Value::Null), true);
+    for (plugin, before) in [
+        ("ptp", "the plugins ptp and host-local are missing"),
+        ("host-local", "the plugins host-local are missing"),
+        (
+            "portmap",
+            "the plugin portmap is missing, so that host ports",
+        ),
+    ] {
+        let found = find();
+        assert!(!found.is_ok && found.text.contains(before), "{found:?}");
+        std::fs::write(plugins.join(plugin), "").unwrap();
+    }
+    assert!(find().is_ok);
+}
+
+#[test]
+fn a_dropping_firewall_is_named() {
+    let found = firewall(&["table ip filter, chain FORWARD".to_owned()]);
+    assert!(!found.is_ok);
+    assert!(
+        found
+            .text
+            .starts_with("firewall: table ip filter, chain FORWARD drops"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_name_server_that_is_not_there_is_a_problem() {
+    let options = Options {
+        places: cni::Places::default(),
+        dns: Ipv4Addr::LOCALHOST,
+        name: "kubernetes.default.svc.cluster.local".to_owned(),
+    };
+    let found = names(&options);
+    assert!(found.text.contains("127.0.0.1"), "{found:?}");
+}
