@@ -173,7 +173,7 @@ export default {
   place: "number {n} in the order of the rollout",
   sinceTime: "for {time}",
   lastLines: "Last lines of {container}",
-  remedy: "What would change it",
+  remedy: "What helps",
   pods: "Pods",
   commands: "Commands",
   checks: "Placement rules",

@@ -173,7 +173,7 @@ export default {
   place: "发布顺序中的第 {n} 个",
   sinceTime: "已持续 {time}",
   lastLines: "{container} 的最后几行",
-  remedy: "如何改变",
+  remedy: "建议操作",
   pods: "Pod",
   commands: "命令",
   checks: "放置规则",
