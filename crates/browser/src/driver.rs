@@ -112,7 +112,7 @@ impl Drop for Driver {
         drop(self.child.wait());
         for pid in browser.into_iter().filter_map(|pid| pid.try_into().ok()) {
             if let Some(pid) = Pid::from_raw(pid) {
-                drop(kill_process(pid, Signal::KILL));
+                let _ended = kill_process(pid, Signal::KILL);
             }
         }
     }

@@ -171,13 +171,14 @@ impl Keeper {
 
     fn enter(&self, batch: Vec<Input>, selector: Option<&str>) -> Option<String> {
         let mut view = self.lock();
+        let now = snapshot::now();
         for input in batch {
             if let Input::Set(set) = &input
                 && let Some(other) = source::other_selector(set, selector)
             {
                 return Some(other);
             }
-            view.enter(input);
+            view.enter(input, now);
         }
         None
     }

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kennel_core::daemonset::DaemonSetView;
-use kennel_core::picture::Picture;
+use kennel_core::daemonset::{DaemonSetView, PodView};
+use kennel_core::picture::{CellState, Nodes, Picture, Reason};
 use kennel_core::rollout::history::DatedRevision;
 use kennel_types::Timestamp;
 use kennel_types::event::Event;
@@ -23,6 +23,8 @@ pub struct Set {
     dates: BTreeMap<Arc<str>, (Option<Timestamp>, Option<String>)>,
     /// The uid and the event, the newest first.
     events: Vec<(Arc<str>, Event)>,
+    /// By index of the node: when it was found failed last, and why.
+    failed: BTreeMap<usize, (Timestamp, Reason)>,
 }
 
 impl Set {
@@ -33,6 +35,7 @@ impl Set {
             changed: true,
             dates: BTreeMap::new(),
             events: Vec::new(),
+            failed: BTreeMap::new(),
         }
     }
 
@@ -48,6 +51,26 @@ impl Set {
     /// About the DaemonSet, the newest first.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.events.iter().map(|(_, event)| event)
+    }
+
+    /// The nodes that were failed for however short a time: their index, when that was seen last, and why. A node that stays
+    /// failed is a cell of the picture.
+    pub fn failed(&self) -> impl Iterator<Item = (usize, Timestamp, Reason)> {
+        let failed = self.failed.iter();
+        failed.map(|(node, (time, reason))| (*node, *time, *reason))
+    }
+
+    /// Judges the node of a pod at once.
+    pub(super) fn note_failure(&mut self, nodes: &Nodes, pod: &PodView, now: Timestamp) {
+        self.changed |= self.picture.refresh(nodes, now);
+        let node = pod.target().and_then(|name| nodes.index(name));
+        let Some(node) = node.filter(|n| self.picture.state(*n) == Some(CellState::Failed)) else {
+            return;
+        };
+        if let Some(reason) = self.picture.reason(node) {
+            self.failed.insert(node, (now, reason));
+            self.changed = true;
+        }
     }
 
     /// The revisions with what their history shows.

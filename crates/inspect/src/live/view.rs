@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kennel_client::feed::Change;
+use kennel_core::daemonset::view::{Phase, Waiting};
 use kennel_core::daemonset::{DaemonSetView, NodeView, PodView};
 use kennel_core::picture::Nodes;
 use kennel_core::rollout::history::{DatedRevision, History};
@@ -114,13 +115,13 @@ impl View {
         self.version
     }
 
-    pub(super) fn enter(&mut self, input: Input) {
+    pub(super) fn enter(&mut self, input: Input, now: Timestamp) {
         match input {
             Input::Set(Change::Applied(set)) => self.apply_set(set),
             Input::Set(Change::Gone(id)) => self.remove_set(&id),
             Input::Node(Change::Applied(node)) => self.apply_node(node),
             Input::Node(Change::Gone(id)) => self.remove_node(&id.name),
-            Input::Pod(Change::Applied(Some(pod))) => self.apply_pod(pod),
+            Input::Pod(Change::Applied(Some(pod))) => self.apply_pod(pod, now),
             Input::Pod(Change::Gone(id)) => self.remove_pod(&id),
             Input::Revision(Change::Applied(Some(dated))) => self.apply_revision(dated),
             Input::Revision(Change::Gone(id)) => self.remove_revision(&id),
@@ -198,21 +199,17 @@ impl View {
         }
     }
 
-    /// The sets of a namespace.
-    fn of_namespace(&mut self, namespace: &Arc<str>) -> impl Iterator<Item = &mut Set> {
-        let from = (namespace.clone(), Arc::from(""));
-        let sets = self.sets.range_mut(from..);
-        let of = namespace.clone();
-        sets.take_while(move |((namespace, _), _)| *namespace == of)
-            .map(|(_, set)| set)
-    }
-
-    fn apply_pod(&mut self, pod: PodView) {
+    fn apply_pod(&mut self, pod: PodView, now: Timestamp) {
         let mut known = false;
-        for set in self.of_namespace(&pod.namespace.clone()) {
+        // What fails may be replaced before the next refresh.
+        let at_once = self.connection.synced && may_fail(&pod);
+        for set in of_namespace(&mut self.sets, &pod.namespace.clone()) {
             if pod.controller.as_ref() == Some(&set.picture.daemon_set().uid) {
                 known = true;
                 set.picture.apply_pod(pod.clone());
+                if at_once {
+                    set.note_failure(&self.nodes, &pod, now);
+                }
             } else {
                 set.picture.remove_pod(&pod.uid);
             }
@@ -224,7 +221,7 @@ impl View {
     }
 
     fn remove_pod(&mut self, id: &Identity) {
-        for set in self.of_namespace(&id.namespace) {
+        for set in of_namespace(&mut self.sets, &id.namespace) {
             set.picture.remove_pod(&id.uid);
         }
         self.forget(|early| drop(early.pods.remove(&id.uid)));
@@ -232,7 +229,7 @@ impl View {
 
     fn apply_revision(&mut self, dated: DatedRevision) {
         let mut known = false;
-        for set in self.of_namespace(&dated.revision.namespace.clone()) {
+        for set in of_namespace(&mut self.sets, &dated.revision.namespace.clone()) {
             if dated.revision.controller.as_ref() == Some(&set.picture.daemon_set().uid) {
                 known = true;
                 set.apply_revision(dated.clone());
@@ -247,14 +244,14 @@ impl View {
     }
 
     fn remove_revision(&mut self, id: &Identity) {
-        for set in self.of_namespace(&id.namespace) {
+        for set in of_namespace(&mut self.sets, &id.namespace) {
             set.remove_revision(&id.uid);
         }
         self.forget(|early| drop(early.revisions.remove(&id.uid)));
     }
 
     fn apply_namespace(&mut self, name: Arc<str>, annotations: Annotations) {
-        for set in self.of_namespace(&name) {
+        for set in of_namespace(&mut self.sets, &name) {
             set.picture.set_namespace(annotations.clone());
         }
         self.namespaces.insert(name, annotations);
@@ -287,4 +284,22 @@ impl View {
             !(early.pods.is_empty() && early.revisions.is_empty() && early.events.is_empty())
         });
     }
+}
+
+/// Whether a pod shows what can be a failure.
+fn may_fail(pod: &PodView) -> bool {
+    let health = pod.health;
+    pod.phase == Phase::Failed || health.restarts > 0 || health.waiting != Waiting::No
+}
+
+/// The sets of a namespace.
+fn of_namespace<'a>(
+    sets: &'a mut BTreeMap<Key, Set>,
+    namespace: &Arc<str>,
+) -> impl Iterator<Item = &'a mut Set> {
+    let from = (namespace.clone(), Arc::from(""));
+    let of = namespace.clone();
+    sets.range_mut(from..)
+        .take_while(move |((namespace, _), _)| *namespace == of)
+        .map(|(_, set)| set)
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use kennel_core::picture::CellState;
+use kennel_types::Timestamp;
 
 use super::{Causes, Failure};
 use crate::live::{Set, View};
 
 /// The failures of each node, in the order in which nodes failed first: one entry per node.
-#[derive(Default)]
 pub struct Failures {
+    began: Timestamp,
     all: Vec<Failure>,
     /// Of each entry, what the picture says.
     reasons: Vec<String>,
@@ -18,8 +19,19 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Notes which nodes fail now. `at` is the time since the beginning.
-    pub fn note(&mut self, view: &View, set: &Set, at: u64) {
+    /// Those from now on.
+    pub fn new(began: Timestamp) -> Self {
+        Self {
+            began,
+            all: Vec::new(),
+            reasons: Vec::new(),
+            entries: BTreeMap::new(),
+        }
+    }
+
+    /// Notes which nodes fail now, or did since the last time.
+    pub fn note(&mut self, view: &View, set: &Set, now: Timestamp) {
+        let at = self.at(now);
         let failed = CellState::Failed.letter();
         let letters = set.picture().letters();
         for (node, entry) in &self.entries {
@@ -42,19 +54,31 @@ impl Failures {
                     self.all[*entry].message.clone_from(&reason);
                     self.reasons[*entry] = reason;
                 }
-                None => {
-                    let name = view.nodes().name(node);
-                    self.entries.insert(node, self.all.len());
-                    self.reasons.push(reason.clone());
-                    self.all.push(Failure {
-                        node: name.map(ToString::to_string).unwrap_or_default(),
-                        at: Some(at),
-                        until: None,
-                        message: reason,
-                    });
-                }
+                None => self.push(view, node, (at, None), reason),
             }
         }
+        for (node, time, reason) in set.failed() {
+            if time >= self.began && !self.entries.contains_key(&node) {
+                let at = self.at(time);
+                self.push(view, node, (at, Some(at)), reason.to_string());
+            }
+        }
+    }
+
+    fn push(&mut self, view: &View, node: usize, (at, until): (u64, Option<u64>), reason: String) {
+        let name = view.nodes().name(node);
+        self.entries.insert(node, self.all.len());
+        self.reasons.push(reason.clone());
+        self.all.push(Failure {
+            node: name.map(ToString::to_string).unwrap_or_default(),
+            at: Some(at),
+            until,
+            message: reason,
+        });
+    }
+
+    fn at(&self, time: Timestamp) -> u64 {
+        u64::try_from(time.millis_since(self.began)).unwrap_or(0)
     }
 
     /// Enters the causes that are known by now.

@@ -36,7 +36,7 @@ impl Recorder {
             changes: Vec::new(),
             cut_off: false,
             phases: Vec::new(),
-            failures: Failures::default(),
+            failures: Failures::new(now),
         }
     }
 
@@ -65,7 +65,7 @@ impl Recorder {
                 self.changes.push(Change { at, node, letter });
             }
         }
-        self.failures.note(view, set, at);
+        self.failures.note(view, set, now);
         set.picture()
             .without_nodes(now, |outline| self.note_phase(outline, at));
     }

@@ -18,7 +18,7 @@ use super::options::Target;
 use crate::inspect::connect;
 
 /// How long after a look the next one comes at the earliest.
-const LOOK_AFTER: Duration = Duration::from_millis(200);
+const LOOK_AFTER: Duration = Duration::from_millis(100);
 /// How long after a look the next one comes although nothing has changed: clocks move.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 /// A status reads all nodes. It takes at most this part of the time.

@@ -1,5 +1,6 @@
 //! The screen of a terminal: drawn in place, and given back at the end.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
@@ -50,11 +51,12 @@ impl Terminal {
         }
         for (row, line) in lines.iter().enumerate() {
             if self.shown.get(row) != Some(line) {
-                text.push_str(&format!("\x1b[{};1H{line}\x1b[K", row + 1));
+                // Writing to a String cannot fail, here and below.
+                let _ = write!(text, "\x1b[{};1H{line}\x1b[K", row + 1);
             }
         }
         if self.shown.len() > lines.len() {
-            text.push_str(&format!("\x1b[{};1H\x1b[J", lines.len() + 1));
+            let _ = write!(text, "\x1b[{};1H\x1b[J", lines.len() + 1);
         }
         self.shown = lines;
         if text.is_empty() {

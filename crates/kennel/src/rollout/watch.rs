@@ -1,5 +1,6 @@
 //! `kennel rollout watch`: the nodes as cells on a terminal, or lines where there is none.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use kennel_core::picture::{CellState, Counts};
@@ -7,6 +8,7 @@ use kennel_core::rollout::Outcome;
 use kennel_core::rollout::status::Status;
 use kennel_inspect::record::{Causes, Failures};
 use kennel_inspect::screen::{FAILURES_MAX, Frame, Pace, Size, printable};
+use kennel_inspect::snapshot;
 use kennel_types::Timestamp;
 
 use super::follow::{Follow, Present, Woken};
@@ -25,7 +27,7 @@ pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
     let status = loop {
         let ended = follow.look(|present, causes| {
             watch.begin(present, causes);
-            watch.failures.note(present.view, present.set, 0);
+            watch.failures.note(present.view, present.set, present.now);
             causes.want(&watch.failures.present());
             watch.failures.note_causes(causes);
             watch.show(present, woken == Woken::Resized)
@@ -61,7 +63,7 @@ impl Watch {
             colours: std::env::var_os("NO_COLOR").is_none(),
             pace: Pace::default(),
             target: None,
-            failures: Failures::default(),
+            failures: Failures::new(snapshot::now()),
             lines: Lines::default(),
         })
     }
@@ -70,7 +72,7 @@ impl Watch {
     fn begin(&mut self, present: &Present<'_>, causes: &mut Causes) {
         if self.target != present.status.target {
             self.target.clone_from(&present.status.target);
-            self.failures = Failures::default();
+            self.failures = Failures::new(present.now);
             self.lines.failures = 0;
             causes.forget();
         }
@@ -148,7 +150,8 @@ impl Lines {
         let clock = frame.now.to_string();
         for failure in failures.iter().skip(self.failures) {
             let why = printable(&failure.message);
-            text.push_str(&format!("{clock} {} failed: {why}\n", failure.node));
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(text, "{clock} {} failed: {why}", failure.node);
         }
         self.failures = failures.len();
         let numbers = CellState::ALL
@@ -160,11 +163,11 @@ impl Lines {
         let phase = Some((status.phase.clone(), status.stage));
         let since = frame.now.saturating_since(self.at).as_secs();
         if phase != self.phase || (line != self.last && since >= LINE_EVERY_SECONDS) {
-            text.push_str(&format!("{clock} {line}\n"));
+            let _ = writeln!(text, "{clock} {line}");
             (self.phase, self.last, self.at) = (phase, line, frame.now);
         }
         if let Some(why) = frame.disconnected.filter(|_| !self.disconnected) {
-            text.push_str(&format!("{clock} reconnecting: {}\n", printable(why)));
+            let _ = writeln!(text, "{clock} reconnecting: {}", printable(why));
         }
         self.disconnected = frame.disconnected.is_some();
         print(&text)

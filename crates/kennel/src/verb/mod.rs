@@ -23,7 +23,12 @@ use crate::generate;
 
 /// Runs the verb and returns the exit code of the process.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let mut builder = if matches!(args.verb, Verb::Dashboard(_)) {
+        // It waits most of the time, and each thread keeps memory of its own.
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
     if matches!(args.verb, Verb::Agent(_)) {
         builder.worker_threads(kennel_agent::THREADS);
     }

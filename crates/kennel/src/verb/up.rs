@@ -87,7 +87,7 @@ async fn announce_dashboard(address: Option<watch::Receiver<String>>) {
             }
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Starts the server, and prepares its node.

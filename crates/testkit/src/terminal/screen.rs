@@ -65,9 +65,9 @@ impl Screen {
         let behind = self.behind.as_mut().map(|(rows, ..)| rows);
         for screen in [Some(&mut self.rows), behind].into_iter().flatten() {
             screen.resize(rows, blank(columns));
-            screen
-                .iter_mut()
-                .for_each(|row| row.resize(columns, (' ', String::new())));
+            for row in screen {
+                row.resize(columns, (' ', String::new()));
+            }
         }
         self.row = self.row.min(rows.saturating_sub(1));
         self.column = self.column.min(columns);

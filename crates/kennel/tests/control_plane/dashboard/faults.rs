@@ -41,7 +41,7 @@ fn nonsense_is_refused_and_does_no_harm() {
     };
     send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03");
     send(b"GET / HTTP/9\r\n\r\n");
-    send(&[b'x'; 100_000]);
+    send(&vec![b'x'; 100_000]);
     send(b"POST /api/daemonsets/a/b/rollout HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n");
     let visitor = &fixture.visitor;
     assert_eq!(visitor.get("/api/daemonsets/%00/x/stream").status, 404);

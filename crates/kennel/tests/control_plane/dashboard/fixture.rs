@@ -42,7 +42,7 @@ impl Fixture {
 
 /// A page that reads a stream of one DaemonSet: it keeps the cells as a browser does.
 #[derive(Debug, Default)]
-pub(super) struct Cells {
+pub(super) struct Page {
     pub(super) nodes: Vec<String>,
     pub(super) cells: Vec<char>,
     pub(super) groups: Vec<String>,
@@ -50,7 +50,7 @@ pub(super) struct Cells {
     pub(super) counts: Value,
 }
 
-impl Cells {
+impl Page {
     /// Enters a `picture` or a `delta`.
     pub(super) fn enter(&mut self, event: &str, data: &Value) {
         let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();

@@ -5,30 +5,30 @@ use std::collections::BTreeSet;
 use kennel_testkit::{Dashboard, Deadline, Events};
 use serde_json::{Value, json};
 
-use super::fixture::{AGENT, Cells, Fixture, KENNEL};
+use super::fixture::{AGENT, Fixture, KENNEL, Page};
 use crate::why::fixture::daemon_set;
 
 /// Reads a stream until the cells are as expected.
-fn wait(events: &mut Events, cells: &mut Cells, expected: impl Fn(&Cells) -> bool) {
-    if !expected(cells) {
-        wait_with(events, cells, |_, _, cells| expected(cells));
+fn wait(events: &mut Events, page: &mut Page, expected: impl Fn(&Page) -> bool) {
+    if !expected(page) {
+        wait_with(events, page, |_, _, page| expected(page));
     }
 }
 
 /// As [`wait`], for what the next events say, too.
 fn wait_with(
     events: &mut Events,
-    cells: &mut Cells,
-    mut expected: impl FnMut(&str, &Value, &Cells) -> bool,
+    page: &mut Page,
+    mut expected: impl FnMut(&str, &Value, &Page) -> bool,
 ) {
     let deadline = Deadline::seconds(60);
     loop {
         let (event, data) = events.next().expect("the stream goes on");
-        cells.enter(&event, &data);
-        if expected(&event, &data, cells) {
+        page.enter(&event, &data);
+        if expected(&event, &data, page) {
             return;
         }
-        assert!(!deadline.passed(), "not in time: {cells:?}");
+        assert!(!deadline.passed(), "not in time: {page:?}");
     }
 }
 
@@ -46,17 +46,17 @@ fn the_picture_follows_a_rollout_in_stages() {
     let mut events = fixture
         .visitor
         .events(&format!("{AGENT}/stream?group=zone"));
-    let mut cells = Cells::default();
-    wait(&mut events, &mut cells, |cells| {
-        cells.groups.len() == 2 && cells.count('n') == 10
+    let mut page = Page::default();
+    wait(&mut events, &mut page, |page| {
+        page.groups.len() == 2 && page.count('n') == 10
     });
     assert_eq!(
-        cells.nodes[8..],
+        page.nodes[8..],
         ["sim-9", "sim-10"],
         "in the order in which people count"
     );
     assert_eq!(
-        (cells.group_of("sim-3"), cells.group_of("sim-10")),
+        (page.group_of("sim-3"), page.group_of("sim-10")),
         ("odd", "even")
     );
 
@@ -64,11 +64,11 @@ fn the_picture_follows_a_rollout_in_stages() {
     let present =
         |rollout: &Value| (rollout["phase"] == "AwaitingPromotion").then(|| rollout.clone());
     let mut rollout = None;
-    wait_with(&mut events, &mut cells, |event, data, cells| {
+    wait_with(&mut events, &mut page, |event, data, page| {
         if event == "rollout" {
             rollout = present(data).or(rollout.take());
         }
-        rollout.is_some() && cells.count('n') == 2 && cells.count('w') == 8
+        rollout.is_some() && page.count('n') == 2 && page.count('w') == 8
     });
     let rollout = rollout.unwrap();
     assert_eq!(rollout["stage"], json!({"index": 1, "total": 2}));
@@ -86,12 +86,12 @@ fn the_picture_follows_a_rollout_in_stages() {
         (true.into(), false.into())
     );
     let planned: BTreeSet<String> = fixture.rollout.nodes_with("2");
-    let shown = cells.nodes.iter().filter(|node| cells.cell(node) == 'n');
+    let shown = page.nodes.iter().filter(|node| page.cell(node) == 'n');
     assert_eq!(shown.cloned().collect::<BTreeSet<_>>(), planned);
 
     fixture.rollout.check(&["promote", "ds/agent"], 0);
-    wait_with(&mut events, &mut cells, |event, data, cells| {
-        event == "rollout" && data["outcome"] == "complete" && cells.count('n') == 10
+    wait_with(&mut events, &mut page, |event, data, page| {
+        event == "rollout" && data["outcome"] == "complete" && page.count('n') == 10
     });
 }
 
@@ -101,24 +101,22 @@ fn nodes_come_go_and_change_their_group() {
     let mut events = fixture
         .visitor
         .events(&format!("{AGENT}/stream?group=zone"));
-    let mut cells = Cells::default();
-    wait(&mut events, &mut cells, |cells| cells.count('n') == 3);
-    assert_eq!(cells.group_of("sim-2"), "");
+    let mut page = Page::default();
+    wait(&mut events, &mut page, |page| page.count('n') == 3);
+    assert_eq!(page.group_of("sim-2"), "");
     fixture.kubectl(&["label", "node", "sim-2", "zone=b"]);
-    wait(&mut events, &mut cells, |cells| {
-        cells.group_of("sim-2") == "b"
-    });
+    wait(&mut events, &mut page, |page| page.group_of("sim-2") == "b");
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata":
         {"name": "late", "labels": {"zone": "c"}}});
     let kubectl = &fixture.rollout.cluster.kubectl;
     kubectl
         .run_with_input(&["create", "-f", "-"], &node.to_string())
         .ok();
-    wait(&mut events, &mut cells, |cells| cells.nodes.len() == 4);
-    assert_eq!(cells.group_of("late"), "c");
-    wait(&mut events, &mut cells, |cells| cells.cell("late") == 'd');
+    wait(&mut events, &mut page, |page| page.nodes.len() == 4);
+    assert_eq!(page.group_of("late"), "c");
+    wait(&mut events, &mut page, |page| page.cell("late") == 'd');
     fixture.kubectl(&["delete", "node", "late"]);
-    wait(&mut events, &mut cells, |cells| cells.cell("late") == '-');
+    wait(&mut events, &mut page, |page| page.cell("late") == '-');
 }
 
 #[test]

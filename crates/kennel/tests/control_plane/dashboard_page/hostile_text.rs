@@ -1,5 +1,7 @@
 //! Names, annotations and messages are text, whatever they look like.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::fixture::Page;
@@ -75,5 +77,9 @@ fn hostile_text_is_text() {
 }
 
 fn percent(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        write!(encoded, "%{byte:02x}").unwrap();
+    }
+    encoded
 }

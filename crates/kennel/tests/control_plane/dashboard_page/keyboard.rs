@@ -49,7 +49,7 @@ fn the_page_is_used_by_keyboard_alone() {
         "Retry",
         "Abort",
         "Table",
-        "Events",
+        "Problems",
         "waffle",
         "Copy: kennel rollout abort ds/agent",
     ] {
@@ -59,7 +59,14 @@ fn the_page_is_used_by_keyboard_alone() {
         );
     }
 
-    // Through the picture by arrows, to the node that has failed by `n`.
+    through_the_picture(&page);
+    tabs_and_dialogs(&page);
+    page.check_console();
+}
+
+/// By arrows, to the node that has failed by `n`, and back by Escape.
+fn through_the_picture(page: &Page) {
+    let browser = &page.browser;
     browser.run("document.querySelector('.waffle').focus();", &[]);
     let option =
         "return document.querySelector('.waffle [role=option]:not([hidden])').textContent;";
@@ -72,7 +79,7 @@ fn the_page_is_used_by_keyboard_alone() {
     browser.press("n");
     let failed = browser.run(option, &[]);
     assert!(failed.as_str().unwrap().contains(", failed, "), "{failed}");
-    browser.until_text(".node-panel", "crash");
+    browser.until_text(".node-panel", "exited with code 1");
     browser.press(key::ESCAPE);
     browser.until(
         "no node",
@@ -84,11 +91,14 @@ fn the_page_is_used_by_keyboard_alone() {
         "return document.activeElement?.matches('.waffle') === true;",
         &[],
     );
+}
 
+fn tabs_and_dialogs(page: &Page) {
+    let browser = &page.browser;
     // Tabs by arrows.
     browser.run("document.getElementById('tab-problems').focus();", &[]);
     browser.press(key::RIGHT);
-    browser.until_text("[role=tabpanel]:not([hidden])", "NodeFailed");
+    browser.until_text("[role=tabpanel]:not([hidden])", "RolloutStarted");
 
     // Aborting, and closing the dialog. The focus comes back to where it was.
     browser.run("[...document.querySelectorAll('.actions button')].find((b) => b.textContent === 'Abort').focus();", &[]);
@@ -105,14 +115,15 @@ fn the_page_is_used_by_keyboard_alone() {
     browser.press("?");
     browser.until_text("dialog", "Keys");
     browser.press(key::ESCAPE);
-    page.check_console();
 }
 
 /// What has the focus at each stop of the key Tab, until it comes back to the first.
 fn walk(page: &Page) -> BTreeSet<String> {
     let focus = "const e = document.activeElement;
         const style = getComputedStyle(e);
-        const name = e.getAttribute('aria-label') ?? (e.innerText || e.placeholder || e.type || '');
+        const isControl = e.matches('a, button, input, select, summary');
+        const text = isControl ? e.innerText || e.placeholder || e.type : e.id;
+        const name = e.getAttribute('aria-label') ?? text;
         const seen = style.outlineStyle !== 'none' || e === document.body;
         return [`${e.className} ${name}`.trim(), seen];";
     let mut stops = BTreeSet::new();

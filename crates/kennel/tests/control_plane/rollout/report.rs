@@ -14,7 +14,7 @@ pods:
 - image: \"*:broken\"
   ready: 1h
   exits: {after: 500ms, code: 3}
-- {ready: 300ms, stop: 100ms}
+- {ready: 2s, stop: 100ms}
 ";
 
 const POLICY: [(&str, &str); 3] = [
@@ -73,7 +73,7 @@ fn a_recorded_rollout_has_the_states_the_stages_and_the_durations() {
     assert_eq!(report["counts"]["new"], 4);
     assert_eq!(report["durations"]["nodes"], 4);
     assert!(
-        report["durations"]["median"].as_u64() >= Some(300),
+        report["durations"]["median"].as_u64() >= Some(1_500),
         "{report}"
     );
     for node in 0..4 {
