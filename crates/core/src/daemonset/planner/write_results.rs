@@ -215,6 +215,12 @@ impl Planner {
     }
 
     fn new_revision_finished(&mut self, write: &Finished<'_>) {
+        // One that was there already may have a newer state than the watch has shown.
+        if let Ok(Answer::Revision(revision)) = write.outcome
+            && self.revisions.contains(&revision.uid)
+        {
+            self.on_revision(revision);
+        }
         let now = self.now;
         let Some(known) = self.requester(write) else {
             return;

@@ -325,6 +325,12 @@ impl ReferencePlanner {
     }
 
     pub(super) fn new_revision_finished(&mut self, ticket: Ticket, uid: &Uid, outcome: &Outcome) {
+        // It was there already, with a state that may be newer than what the watch has shown.
+        if let Ok(Answer::Revision(found)) = outcome
+            && self.revisions.contains_key(&found.uid)
+        {
+            self.on_revision(found);
+        }
         let now = self.now;
         let Some(set) = self.sets.get_mut(uid) else {
             return;

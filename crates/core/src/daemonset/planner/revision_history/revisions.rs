@@ -48,7 +48,7 @@ impl Revisions {
         self.all.get(uid)
     }
 
-    pub(super) fn contains(&self, uid: &str) -> bool {
+    pub(in super::super) fn contains(&self, uid: &str) -> bool {
         self.all.contains_key(uid)
     }
 

@@ -316,9 +316,11 @@ fn is_desired(law: &Law<'_>, name: &str) -> bool {
 /// Whether a node still lacks the pod that was deleted for the rollout, and its failure does not excuse that.
 fn is_taken(law: &Law<'_>, name: &Arc<str>, deleted: &Uid, now: Timestamp) -> bool {
     let here = staying(law, name);
-    let served = here
-        .iter()
-        .any(|daemon| daemon.available && daemon.view.uid != *deleted);
+    // Rule 3.8.1 of DaemonSets: its deletion has not shown in time, so it counts as there.
+    if here.iter().any(|daemon| daemon.view.uid == *deleted) {
+        return false;
+    }
+    let served = here.iter().any(|daemon| daemon.available);
     let fails = here.iter().any(|d| is_failing(law, d.view, now));
     let down = law.skips_down_nodes() && law.readiness(name) != Readiness::Ready;
     // R2: without stable, a node that is not admitted gets nothing, and so it is not in between.

@@ -263,7 +263,7 @@ impl Rollouts {
             None => Ok(()),
         });
         if let Write::DeletePod(pod) = write {
-            self.seen.deleting.insert(pod.uid.clone());
+            self.seen.deleting.insert(pod.uid.clone(), now);
         }
         self.in_flight.push(request);
     }

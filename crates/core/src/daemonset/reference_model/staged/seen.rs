@@ -9,6 +9,7 @@ use super::super::super::event::{Answer, Event, Outcome, Write};
 use super::super::super::history::Revision;
 use super::super::super::view::{DaemonSetView, NodeView, PodView};
 use super::super::Uid;
+use super::super::pacing::FIVE_MINUTES;
 use super::super::rules::is_available;
 use super::law::{Daemon, Law, Standing};
 use crate::rollout::policy::{Policy, Setting};
@@ -28,8 +29,8 @@ pub(super) struct Seen {
     lost_stable: Option<Revision>,
     /// The last policy that could be read.
     policy: Option<Policy>,
-    /// Pods whose deletion was requested and has not failed.
-    pub(super) deleting: BTreeSet<Uid>,
+    /// Pods whose deletion was requested and has not failed, and when that was.
+    pub(super) deleting: BTreeMap<Uid, Timestamp>,
 }
 
 impl Seen {
@@ -142,6 +143,13 @@ impl Seen {
         }
     }
 
+    /// Rule 3.8.1 of DaemonSets: what does not show within five minutes is expected no longer, so that a pod whose deletion
+    /// was requested before counts like any other.
+    fn is_deleting(&self, pod: &Uid, now: Timestamp) -> bool {
+        let requested = self.deleting.get(pod);
+        requested.is_some_and(|at| now.millis_since(*at) < FIVE_MINUTES)
+    }
+
     /// The rules for a DaemonSet as the controller sees it.
     pub(super) fn law(&self, uid: &Uid, now: Timestamp) -> Option<Law<'_>> {
         let set = self.sets.get(uid)?;
@@ -150,7 +158,7 @@ impl Seen {
         let pods = own.map(|view| Daemon {
             view,
             available: is_available(view.ready_since, set.min_ready_seconds, now),
-            leaving: view.terminating || self.deleting.contains(&view.uid),
+            leaving: view.terminating || self.is_deleting(&view.uid, now),
         });
         let revisions = self.revisions.values().chain(&self.lost_stable);
         let revisions = revisions.filter(|revision| revision.controller.as_ref() == Some(uid));
