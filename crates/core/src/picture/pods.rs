@@ -54,6 +54,8 @@ impl Pods {
         }
         self.node_of.insert(pod.uid.clone(), node.clone());
         let pods = self.by_node.entry(node.clone()).or_default();
+        // Nearly all nodes have one, and a vector that grows by itself makes room for four.
+        pods.reserve_exact(1);
         pods.push(pod);
         pods.sort_by(|a, b| a.seniority().cmp(&b.seniority()));
         changed.push(node);

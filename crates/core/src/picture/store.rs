@@ -109,10 +109,13 @@ impl Picture {
     }
 
     /// A pod of any owner: only the DaemonSet's own count.
-    pub fn apply_pod(&mut self, pod: PodView) {
+    pub fn apply_pod(&mut self, mut pod: PodView) {
         if pod.controller.as_ref() != Some(&self.set.uid) || !selects(&self.set, &pod) {
             return self.remove_pod(&pod.uid);
         }
+        // Shared, to save memory.
+        pod.controller = Some(self.set.uid.clone());
+        pod.namespace = self.set.namespace.clone();
         self.pods.apply(pod, &mut self.touched);
     }
 

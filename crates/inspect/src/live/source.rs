@@ -20,6 +20,8 @@ use serde_json::Value;
 use super::Scope;
 use crate::history::dated;
 
+/// Objects of a page of a list. Few, because a page is in memory as a whole while it is read.
+const PAGE_SIZE: u32 = 100;
 /// Characters that are kept of an event's message.
 const MESSAGE_MAX: usize = 1024;
 
@@ -90,7 +92,7 @@ struct Watches<'a> {
 impl Watches<'_> {
     fn sets(&self) -> Inputs {
         let config = match self.scope {
-            Scope::All => Config::default(),
+            Scope::All => paged(),
             Scope::One { name, .. } => named(name),
         };
         self.objects::<DaemonSet>(config, "daemonsets", None)
@@ -107,7 +109,7 @@ impl Watches<'_> {
 
     fn nodes(&self) -> Inputs {
         let api: Api<Node> = Api::all(self.client.clone());
-        feed::watch_linked(api, Config::default(), "nodes", None, self.links.clone())
+        feed::watch_linked(api, paged(), "nodes", None, self.links.clone())
             .map(|change| Input::Node(change.map(|node| view::node(&node))))
             .boxed()
     }
@@ -132,7 +134,7 @@ impl Watches<'_> {
 
     fn namespaces(&self) -> Inputs {
         let config = match self.scope {
-            Scope::All => Config::default(),
+            Scope::All => paged(),
             Scope::One { namespace, .. } => named(namespace),
         };
         let api: Api<Namespace> = Api::all(self.client.clone());
@@ -153,7 +155,7 @@ impl Watches<'_> {
         if let Scope::One { name, .. } = self.scope {
             about = format!("{about},involvedObject.name={name}");
         }
-        let config = Config::default().fields(&about);
+        let config = paged().fields(&about);
         self.objects::<v1::Event>(config, "events", Some("events are not shown"))
             .map(|change| match change {
                 Change::Applied(object) => match event(object) {
@@ -183,14 +185,18 @@ impl Watches<'_> {
 
     fn selected(&self) -> Config {
         match self.selector {
-            Some(selector) => Config::default().labels(selector),
-            None => Config::default(),
+            Some(selector) => paged().labels(selector),
+            None => paged(),
         }
     }
 }
 
+fn paged() -> Config {
+    Config::default().page_size(PAGE_SIZE)
+}
+
 fn named(name: &str) -> Config {
-    Config::default().fields(&format!("metadata.name={name}"))
+    paged().fields(&format!("metadata.name={name}"))
 }
 
 fn event(object: DynamicObject) -> Option<(Arc<str>, Event)> {
