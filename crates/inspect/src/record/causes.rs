@@ -11,8 +11,10 @@ use crate::causes;
 
 /// How long after a read the next one begins at the earliest.
 const READ_AFTER: Duration = Duration::from_secs(5);
+/// How long after a read the next one begins although all causes are known: while a container restarts, it may look well.
+const READ_AGAIN: Duration = Duration::from_secs(15);
 
-/// Reads in the background. Asked for a node again and again until its cause is known.
+/// Reads in the background, while nodes fail.
 pub struct Causes {
     client: Client,
     namespace: String,
@@ -47,7 +49,7 @@ impl Causes {
         self.known.clear();
     }
 
-    /// Has the causes of these nodes read, unless they are known or were read just now. Returns whether there are new ones.
+    /// Has the causes of these nodes read, unless they were read just now. Returns whether there are new ones.
     pub fn want(&mut self, failed: &[String]) -> bool {
         let mut news = false;
         while let Ok(found) = self.results.try_recv() {
@@ -55,7 +57,12 @@ impl Causes {
             self.known.extend(found);
         }
         let all_known = failed.iter().all(|node| self.known.contains_key(node));
-        if all_known || Instant::now() < self.next {
+        let due = if all_known {
+            self.next + (READ_AGAIN - READ_AFTER)
+        } else {
+            self.next
+        };
+        if failed.is_empty() || Instant::now() < due {
             return news;
         }
         self.next = Instant::now() + READ_AFTER;
