@@ -11,8 +11,8 @@ use crate::causes;
 
 /// How long after a read the next one begins at the earliest.
 const READ_AFTER: Duration = Duration::from_secs(5);
-/// How long after a read the next one begins although all causes are known: while a container restarts, it may look well.
-const READ_AGAIN: Duration = Duration::from_secs(15);
+/// How much later it begins if all causes are known: while a container restarts, it may look well.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// Reads in the background, while nodes fail.
 pub struct Causes {
@@ -58,7 +58,7 @@ impl Causes {
         }
         let all_known = failed.iter().all(|node| self.known.contains_key(node));
         let due = if all_known {
-            self.next + (READ_AGAIN - READ_AFTER)
+            self.next + READ_AGAIN_AFTER
         } else {
             self.next
         };
