@@ -1,6 +1,6 @@
 //! Reads the objects of a cluster that concern one DaemonSet.
 //!
-//! The lists that are always needed are read here, what only some answers need in [`details`](crate::details).
+//! The lists that are always needed are read here, what only some answers need in [`crate::details`].
 
 use std::collections::BTreeMap;
 
