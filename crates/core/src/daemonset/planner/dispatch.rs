@@ -1,7 +1,7 @@
 //! Requests what the queues hold, as far as budgets and the throttle allow, and the status write.
 
 use super::super::backoff::Backoff;
-use super::super::decision::{DeleteReason, RolloutRole};
+use super::super::decision::{Decision, DeleteReason, Driven, RolloutRole};
 use super::super::event::Write;
 use super::super::expectation::Expectation;
 use super::super::rollout::Budget;
@@ -95,14 +95,15 @@ impl Planner {
         }
     }
 
-    /// The turn of a node in a rollout with `maxSurge`: the new pod is created beside the old one, unless the new
-    /// template does not run there.
+    /// The turn of a node in a rollout with `maxSurge`: the new pod is created beside the old one, unless the node is driven
+    /// to the target (R2.1) and that does not run there.
     fn take_surge_turn(&mut self, set: SetId, node: NodeId) {
         let known = &self.sets[set];
         let slot = known.slots.get(node.index());
-        let loses = known.staged.is_some()
+        let kept_away = known.staged.is_some()
             && slot.is_some_and(|slot| slot.fit.is_some_and(|fit| !fit.keep));
-        if loses {
+        let to_target = |decision: Decision| decision.driven == Driven::Target;
+        if kept_away && self.decide_slot(set, node).is_some_and(to_target) {
             self.delete_rollout_pod(set, node);
         } else {
             self.create_pod(set, node);

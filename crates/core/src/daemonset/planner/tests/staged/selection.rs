@@ -63,13 +63,32 @@ fn r2_1_pods_are_gained_in_turn_and_within_the_budget() {
     assert_eq!(cluster.most_in_between, 1);
 }
 
-#[test]
-fn r2_1_with_max_surge_pods_are_gained_and_lost_within_it() {
-    let strategy = Strategy::RollingUpdate {
+fn surging() -> Strategy {
+    Strategy::RollingUpdate {
         max_unavailable: Some(IntOrPercent::Int(0)),
         max_surge: Some(IntOrPercent::Int(1)),
-    };
-    let mut cluster = zones_with("100%", strategy);
+    }
+}
+
+#[test]
+fn r2_1_on_a_way_back_max_surge_serves_nodes_that_the_target_does_not_select() {
+    let mut cluster = zones_with("4 1h, 100%", surging());
+    cluster.roll_out(1);
+    assert_eq!(cluster.counts(), [(0, 2), (1, 4)].into());
+    cluster.annotate(&[("pause", "night")]);
+    cluster.roll_out(3);
+    cluster.forget();
+    let hash = cluster.hash(3).unwrap();
+    cluster.annotate(&[("abort", &hash)]);
+    cluster.run();
+    assert_eq!(cluster.counts(), [(0, 6)].into());
+    assert_eq!(cluster.phase(3).0, FAILED);
+    assert_eq!(cluster.most_unavailable, 0);
+}
+
+#[test]
+fn r2_1_with_max_surge_pods_are_gained_and_lost_within_it() {
+    let mut cluster = zones_with("100%", surging());
     cluster.roll_out(3);
     assert_eq!(cluster.counts(), [(3, 3)].into());
     assert_eq!(cluster.phase(3).0, STABLE);
