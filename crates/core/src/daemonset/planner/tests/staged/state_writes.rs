@@ -64,7 +64,7 @@ fn carry_out_unanswered(cluster: &mut Cluster, action: &Action) {
         write,
     } = action
     else {
-        panic!("{action:?} is no write");
+        panic!("{action:?} is not a write");
     };
     let conditions = cluster.planner.conditions(&daemon_set.uid);
     let done = cluster
