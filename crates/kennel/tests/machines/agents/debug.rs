@@ -1,7 +1,7 @@
 //! `kubectl debug`: ephemeral containers in running pods, copies of pods, and nodes.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::Stdio;
 
 use kennel_testkit::machine::Image;
@@ -152,13 +152,18 @@ fn talks_to_a_shell(fleet: &Fleet) {
     let mut child = child.unwrap();
     // Held open: containerd detaches a client whose input ends.
     let mut input = child.stdin.take().unwrap();
-    input.write_all(b"echo heard; exit 3\n").unwrap();
+    input.write_all(b"echo heard\n").unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut said = String::new();
-    let mut output = child.stdout.take().unwrap();
+    // The runtime may drop what a process writes just before it exits, so the answer is read first.
+    while !said.contains("heard") {
+        let length = output.read_line(&mut said).unwrap();
+        assert!(length > 0, "the shell has not answered: {said}");
+    }
+    input.write_all(b"exit 3\n").unwrap();
     output.read_to_string(&mut said).unwrap();
     drop(input);
     child.wait().unwrap();
-    assert!(said.contains("heard"), "{said}");
     let pod = fleet.pod("app", |pod| {
         status(pod, "shell")["state"]["terminated"].is_object()
     });
