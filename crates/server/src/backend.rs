@@ -25,7 +25,7 @@ use crate::start_error::StartError;
 /// A running API and its store.
 pub struct Backend {
     pub api: Arc<Api>,
-    store: Arc<SqliteStore<Head>>,
+    store: Arc<dyn Store<Head>>,
     background: Background,
 }
 
@@ -104,12 +104,11 @@ impl Backend {
 
     /// Starts the API over a store, and writes the objects that every cluster has.
     pub(crate) async fn start(
-        store: Arc<SqliteStore<Head>>,
+        store: Arc<dyn Store<Head>>,
         credentials: Credentials,
         settings: Settings,
     ) -> Result<Self, StartError> {
-        let objects: Arc<dyn Store<Head>> = Arc::clone(&store) as _;
-        let api = Api::new(objects, credentials, settings);
+        let api = Api::new(Arc::clone(&store), credentials, settings);
         let bootstrapped = bootstrap::ensure_initial_objects(&api).await;
         bootstrapped.map_err(|error| StartError::Bootstrap(error.message))?;
         let mut background = Background::default();
@@ -138,7 +137,7 @@ impl Backend {
     /// Waits until the store's writer has ended, which it does only at [`Self::close`] or by a panic.
     pub(crate) fn writer_ended(&self) -> impl Future<Output = ()> + use<> {
         let store = Arc::clone(&self.store);
-        async move { store.writer_ended().await }
+        async move { store.ended().await }
     }
 
     /// As when the writer dies.
@@ -156,7 +155,7 @@ impl Backend {
 }
 
 /// Opens the store and parses the head of every object in it.
-pub(crate) fn open_store(mut options: Options) -> Result<Arc<SqliteStore<Head>>, StartError> {
+pub(crate) fn open_store(mut options: Options) -> Result<Arc<dyn Store<Head>>, StartError> {
     if data_dir::is_half_restored(&options.dir) {
         return Err(StartError::HalfRestored(options.dir));
     }
@@ -165,6 +164,6 @@ pub(crate) fn open_store(mut options: Options) -> Result<Arc<SqliteStore<Head>>,
     options
         .seal
         .get_or_insert_with(|| Arc::new(Keyring::empty()));
-    let opened = SqliteStore::open(options, |key, bytes| Ok(object::decode(key, bytes)?));
-    Ok(opened?)
+    let opened = SqliteStore::open(options, |key, bytes| Ok(object::decode(key, bytes)?))?;
+    Ok(opened)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::DamagedValue;
-use crate::error::{Compacted, RangeAtError, WriteError};
+use crate::error::{Compacted, RangeAtError, Unconfirmed, WriteError};
 use crate::health::WriterHealth;
 use crate::memory::Watch;
 use crate::record::{History, Op, Page, Record, Revision, Written};
@@ -15,6 +15,13 @@ use crate::stats::Stats;
 pub trait Store<H>: Send + Sync + 'static {
     /// The revision of the last write that is committed and visible.
     fn revision(&self) -> Revision;
+
+    /// Waits until memory shows every write that any process had committed to the engine when this was called, and answers a
+    /// revision that includes them. Reads of memory after it are linearizable. At once on an engine with one writer.
+    fn confirm(&self) -> BoxFuture<'static, Result<Revision, Unconfirmed>> {
+        let revision = self.revision();
+        Box::pin(std::future::ready(Ok(revision)))
+    }
 
     /// The current record of a key.
     fn get(&self, key: &str) -> Option<Arc<Record<H>>>;
@@ -58,6 +65,17 @@ pub trait Store<H>: Send + Sync + 'static {
     fn health(&self) -> WriterHealth {
         WriterHealth::Healthy
     }
+
+    /// Whether the engine itself removes keys whose lifetime has ended, so that its caller must not.
+    fn expires_keys(&self) -> bool {
+        false
+    }
+
+    /// Finishes the writes under way and lets go of the engine. Afterwards, reads still work, writes fail and watches end.
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// Waits until the engine can store nothing any more: after [`Self::close`], or because it failed for good.
+    fn ended(&self) -> BoxFuture<'_, ()>;
 
     /// None if the engine does not count.
     fn stats(&self) -> Option<Stats> {

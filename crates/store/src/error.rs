@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::record::{Record, Revision};
 use crate::seal::SealError;
 
-/// A write that returns an error is never visible.
+/// A write that returns an error is never visible, but for [`WriteError::Unknown`].
 pub enum WriteError<H> {
     /// [`Op::Create`](crate::Op::Create) of a key that exists, with its record.
     Exists(Arc<Record<H>>),
@@ -15,8 +15,12 @@ pub enum WriteError<H> {
     Missing,
     /// The value has changed since the expected revision; this is the current record.
     Stale(Arc<Record<H>>),
-    /// The disk is full or failing.
+    /// The value is larger than the engine stores.
+    TooLarge { bytes: usize, max: usize },
+    /// The engine is full, failing or cannot be reached. Nothing was stored.
     Unavailable(String),
+    /// It could not be learnt in time whether the write was stored.
+    Unknown(String),
     /// The store is closed.
     Closed,
 }
@@ -39,7 +43,13 @@ impl<H> fmt::Display for WriteError<H> {
                     record.key, record.modified
                 )
             }
-            Self::Unavailable(reason) => f.write_str(reason),
+            Self::TooLarge { bytes, max } => {
+                write!(
+                    f,
+                    "the object has {bytes} bytes; the store takes at most {max}"
+                )
+            }
+            Self::Unavailable(reason) | Self::Unknown(reason) => f.write_str(reason),
             Self::Closed => f.write_str("the store is closed"),
         }
     }
@@ -51,7 +61,9 @@ impl<H> fmt::Debug for WriteError<H> {
             Self::Exists(_) => "Exists",
             Self::Missing => "Missing",
             Self::Stale(_) => "Stale",
+            Self::TooLarge { .. } => "TooLarge",
             Self::Unavailable(_) => "Unavailable",
+            Self::Unknown(_) => "Unknown",
             Self::Closed => "Closed",
         };
         write!(f, "{name}({self})")
@@ -76,11 +88,20 @@ pub enum RangeAtError {
     Future { current: Revision },
 }
 
+/// Memory may be older than the engine: the engine did not answer in time, or memory did not catch up with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unconfirmed(pub String);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchEnd {
     /// Its buffer overflowed; the buffered events are gone.
     #[error("the watcher is too slow")]
     TooSlow,
+    /// Events are missing between what was delivered and the current state: the engine dropped its history before this
+    /// process read it, or went back to an older state. Read the state again.
+    #[error("the history of the store has a gap")]
+    Reset,
     /// The store was closed; all events before have been delivered.
     #[error("the store is closed")]
     Closed,

@@ -23,7 +23,9 @@ mod stats;
 
 pub use api::Store;
 pub use damaged::DamagedValue;
-pub use error::{Compacted, Damage, DecodeError, OpenError, RangeAtError, WatchEnd, WriteError};
+pub use error::{
+    Compacted, Damage, DecodeError, OpenError, RangeAtError, Unconfirmed, WatchEnd, WriteError,
+};
 pub use health::WriterHealth;
 pub use memory::Watch;
 pub use record::{Durability, Event, History, Op, Page, Record, Revision, Written};

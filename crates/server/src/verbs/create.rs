@@ -255,6 +255,10 @@ async fn store(api: &Api, row: &'static Resource, entry: Entry) -> Result<Stored
 pub(crate) fn store_failed<H>(error: &WriteError<H>) -> ApiError {
     match error {
         WriteError::Unavailable(why) => ApiError::internal(format!("cannot write: {why}")),
+        WriteError::TooLarge { .. } => ApiError::too_large_because(error.to_string()),
+        WriteError::Unknown(why) => ApiError::internal(format!(
+            "it is not known whether this was stored: {why}; read the object before you try again"
+        )),
         WriteError::Closed => ApiError::unavailable("the server is shutting down"),
         _ => ApiError::internal("the store gave an unexpected answer"),
     }

@@ -51,7 +51,7 @@ impl<H> Ring<H> {
         debug_assert!(
             self.slots
                 .back()
-                .is_none_or(|last| last.event.revision < event.revision),
+                .is_none_or(|last| last.event.revision <= event.revision),
             "events come in revision order"
         );
         let cost = cost(&event);

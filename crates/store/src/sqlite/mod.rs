@@ -110,22 +110,6 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
             writer: Mutex::new(Some(thread)),
         }))
     }
-
-    /// Finishes queued writes, flushes lazy ones, and releases the directory. Afterwards, reads still
-    /// work, writes fail and watches end.
-    pub async fn close(&self) {
-        let (done, closed) = oneshot::channel();
-        self.queue.close(Some(done));
-        // An error means that the writer has already ended.
-        closed.await.unwrap_or_default();
-    }
-
-    /// Waits until the writer has ended: after [`Self::close`], or because it panicked.
-    pub async fn writer_ended(&self) {
-        let mut ended = self.liveness.ended();
-        // The sender lives as long as we do.
-        let _ended = ended.wait_for(|ended| *ended).await;
-    }
 }
 
 impl<H: Send + Sync + 'static> Drop for SqliteStore<H> {
@@ -200,6 +184,25 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
 
     fn health(&self) -> WriterHealth {
         self.liveness.health(Instant::now())
+    }
+
+    /// Finishes queued writes, flushes lazy ones, and releases the directory.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let (done, closed) = oneshot::channel();
+            self.queue.close(Some(done));
+            // An error means that the writer has already ended.
+            closed.await.unwrap_or_default();
+        })
+    }
+
+    /// Waits until the writer has ended: after [`Store::close`], or because it panicked.
+    fn ended(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut ended = self.liveness.ended();
+            // The sender lives as long as we do.
+            let _ended = ended.wait_for(|ended| *ended).await;
+        })
     }
 
     fn stats(&self) -> Option<Stats> {

@@ -40,10 +40,10 @@ async fn a_writer_that_panics_is_noticed() {
     });
     create(&store, "/a/1", "one").await.unwrap();
     assert_eq!(store.health(), WriterHealth::Healthy);
-    let ended = tokio::time::timeout(Duration::from_millis(10), store.writer_ended());
+    let ended = tokio::time::timeout(Duration::from_millis(10), store.ended());
     assert!(ended.await.is_err(), "it runs");
     let refused = create(&store, "/a/trap", "x").await;
     assert!(matches!(refused, Err(WriteError::Closed)), "{refused:?}");
-    store.writer_ended().await;
+    store.ended().await;
     assert_eq!(store.health(), WriterHealth::Ended);
 }

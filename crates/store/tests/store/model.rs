@@ -296,6 +296,7 @@ impl Run<'_> {
                 assert!(self.closed, "closed by nobody");
                 assert_eq!(expected, [""; 0], "events are missing");
             }
+            Some(Err(end @ WatchEnd::Reset)) => panic!("{end}"),
             Some(Err(WatchEnd::TooSlow)) => {
                 assert!(live > self.watch_buffer, "ended with {live} unread");
                 return false;
