@@ -81,6 +81,16 @@ impl Queue {
         }
     }
 
+    /// The revisions of the first and the last event that wait; of resources that send every state, nothing.
+    fn waiting(&self) -> Option<(u64, u64)> {
+        let Self::Latest { by_revision, .. } = self else {
+            return None;
+        };
+        let (first, _) = by_revision.first_key_value()?;
+        let (last, _) = by_revision.last_key_value()?;
+        Some((*first, *last))
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Self::All(events) => events.len(),
@@ -98,20 +108,40 @@ impl Queue {
     }
 }
 
-/// How long the next events of a watcher wait after the last ones: as long as it takes to send those to all watchers of the
-/// collection.
+/// Events are sent in batches: what waits when one begins. The next batch of a watcher waits as long as it takes to send the last
+/// one to all watchers of the collection, however fast events come meanwhile.
 #[derive(Default)]
 pub(super) struct Pace {
     sent: u64,
     until: Option<Instant>,
+    /// The last revision of the batch that is being sent, or was sent last.
+    batch_until: u64,
 }
 
 impl Pace {
+    /// Whether the next event that waits belongs to the batch that is being sent. If not, and `may_begin`, it begins the next one.
+    pub(super) fn admits(&mut self, queue: &Queue, may_begin: bool) -> bool {
+        let Some((first, last)) = queue.waiting() else {
+            return true;
+        };
+        if first > self.batch_until && may_begin {
+            self.batch_until = last;
+        }
+        first <= self.batch_until
+    }
+
+    /// Whether every event of the batch is sent.
+    pub(super) fn batch_is_sent(&self, queue: &Queue) -> bool {
+        queue
+            .waiting()
+            .is_none_or(|(first, _)| first > self.batch_until)
+    }
+
     pub(super) fn sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }
 
-    /// Everything that waited is sent: the next events have to wait.
+    /// The batch is sent: the next one has to wait.
     pub(super) fn hold(&mut self, now: Instant, watchers: usize) {
         let bytes = std::mem::take(&mut self.sent).saturating_mul(watchers as u64);
         let hold = Duration::from_millis(bytes.saturating_mul(1000) / EGRESS_BYTES_PER_SECOND);
@@ -223,6 +253,34 @@ mod tests {
             queue.push(Arc::new(Shared::new(Arc::new(event))), Change::Modified);
             assert!(queue.len() <= 2);
         }
+    }
+
+    /// Otherwise a client that reads as fast as slices change would get every state, and the pace would never apply.
+    #[test]
+    fn n2_8_events_that_come_while_others_are_sent_belong_to_the_next_batch() {
+        let modified = |queue: &mut Queue, name: &str, revision: u64| {
+            let event = Event {
+                revision,
+                key: name.into(),
+                before: Some(record(name, revision)),
+                after: Some(record(name, revision)),
+            };
+            queue.push(Arc::new(Shared::new(Arc::new(event))), Change::Modified);
+        };
+        let (mut pace, mut queue) = (Pace::default(), Queue::new(true));
+        modified(&mut queue, "a", 1);
+        modified(&mut queue, "b", 2);
+        assert!(pace.admits(&queue, true));
+        queue.pop();
+        modified(&mut queue, "a", 3);
+        modified(&mut queue, "c", 4);
+        assert!(pace.admits(&queue, false), "b belongs to the batch");
+        assert!(!pace.batch_is_sent(&queue));
+        queue.pop();
+        assert!(pace.batch_is_sent(&queue));
+        assert!(!pace.admits(&queue, false), "a and c wait");
+        assert!(pace.admits(&queue, true), "until the next batch begins");
+        assert!(!pace.batch_is_sent(&queue));
     }
 
     #[test]

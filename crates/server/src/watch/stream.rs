@@ -164,6 +164,9 @@ impl Stream {
         let (mut bytes, mut live_bytes) = (0, 0);
         while bytes < CHUNK_BYTES {
             let is_live = self.before.is_empty();
+            if is_live && !self.may_send(live_bytes == 0) {
+                break;
+            }
             let Some(due) = self.waiting() else { break };
             let line = self.encode(&due);
             bytes += line.len();
@@ -181,13 +184,24 @@ impl Stream {
         }
     }
 
-    /// Has the next events wait, if all are sent and these were expensive. The state at the beginning is for this watcher alone.
+    /// Whether the next live event may be sent: without a pace always, with one if it belongs to the batch that is being sent.
+    fn may_send(&mut self, may_begin: bool) -> bool {
+        if self.pace.is_some() {
+            self.receive();
+        }
+        let live = &self.live;
+        self.pace
+            .as_mut()
+            .is_none_or(|pace| pace.admits(live, may_begin))
+    }
+
+    /// Has the next batch wait, if one is sent and was expensive. The state at the beginning is for this watcher alone.
     fn hold(&mut self, live_bytes: usize) {
         let Some(pace) = self.pace.as_mut().filter(|_| live_bytes > 0) else {
             return;
         };
         pace.sent(live_bytes);
-        if self.live.is_empty() {
+        if pace.batch_is_sent(&self.live) {
             pace.hold(Instant::now(), self.subscription.watchers());
             if let Some(until) = pace.until() {
                 let wake = self.wake();
@@ -201,18 +215,23 @@ impl Stream {
             return Some(due);
         }
         loop {
-            // All of them, so that the queue knows which state of an object is the latest.
-            while !self.live.is_full()
-                && let Ok((shared, change)) = self.subscription.receiver.try_recv()
-            {
-                self.take_live(shared, change);
-                if self.pace.is_none() {
-                    break;
-                }
-            }
+            self.receive();
             let next = self.live.pop();
             if next.is_some() || self.subscription.receiver.is_empty() {
                 return next.map(|(shared, change)| Due::Event(shared, change));
+            }
+        }
+    }
+
+    /// Queues the live events that have come: all of them, so that the queue knows which state of an object is the latest; without
+    /// a pace the next one.
+    fn receive(&mut self) {
+        while !self.live.is_full()
+            && let Ok((shared, change)) = self.subscription.receiver.try_recv()
+        {
+            self.take_live(shared, change);
+            if self.pace.is_none() {
+                break;
             }
         }
     }
