@@ -1,11 +1,14 @@
 //! The head of an object: the fields that lists, watches and selectors need, kept parsed.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use super::document::MANAGED_FIELDS;
 use super::pick::pick;
+use super::texts::Texts;
 use crate::registry::Resource;
 
 /// The parsed fields of a stored object.
@@ -17,10 +20,10 @@ pub struct Head {
     pub namespace: Box<str>,
     /// `metadata.uid`.
     pub uid: Box<str>,
-    /// `metadata.labels`, sorted by key.
-    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// `metadata.labels`, sorted by key: each key, then its value.
+    pub labels: Texts,
     /// The values of the row's `selectable` fields, in the row's order.
-    pub fields: Box<[Box<str>]>,
+    pub fields: Texts,
     /// The offset in the bytes at which `"resourceVersion":"…",` is inserted.
     pub splice: u32,
     /// How many bytes from there on are the managers' stored form.
@@ -86,8 +89,27 @@ impl Head {
     }
 
     pub fn label(&self, key: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
-        Some(&self.labels[at].1)
+        let mut pairs = 0..self.labels.len() / 2;
+        while let Some(middle) = pairs.len().checked_div(2).filter(|_| !pairs.is_empty()) {
+            let at = pairs.start + middle;
+            match self.labels.get(2 * at)?.cmp(key) {
+                Ordering::Equal => return self.labels.get(2 * at + 1),
+                Ordering::Less => pairs.start = at + 1,
+                Ordering::Greater => pairs.end = at,
+            }
+        }
+        None
+    }
+
+    /// Keys and values, sorted by key.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = 0..self.labels.len() / 2;
+        pairs.filter_map(|at| Some((self.labels.get(2 * at)?, self.labels.get(2 * at + 1)?)))
+    }
+
+    /// The value of the row's selectable field at this place.
+    pub fn field_at(&self, at: usize) -> Option<&str> {
+        self.fields.get(at)
     }
 
     /// The value of a selectable field.
@@ -97,7 +119,7 @@ impl Head {
             "metadata.namespace" => Some(&self.namespace),
             _ => {
                 let at = row.selectable.iter().position(|f| *f == name)?;
-                self.fields.get(at).map(|v| &**v)
+                self.field_at(at)
             }
         }
     }
@@ -113,7 +135,7 @@ fn storage_path(field: &str) -> &str {
 }
 
 /// A field's value as selectors compare it.
-fn text(field: &str, value: &Value) -> Box<str> {
+fn text<'a>(field: &str, value: &'a Value) -> Cow<'a, str> {
     match value {
         Value::String(s) => s.as_str().into(),
         Value::Bool(b) => b.to_string().into(),
@@ -132,16 +154,16 @@ fn string(value: &Value) -> Box<str> {
     value.as_str().unwrap_or_default().into()
 }
 
-fn labels(value: &Value) -> Box<[(Box<str>, Box<str>)]> {
+fn labels(value: &Value) -> Texts {
     let Some(map) = value.as_object() else {
-        return Box::default();
+        return Texts::default();
     };
-    let mut pairs: Vec<_> = map
+    let mut pairs: Vec<(&str, &str)> = map
         .iter()
-        .map(|(k, v)| (k.as_str().into(), string(v)))
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
         .collect();
-    pairs.sort();
-    pairs.into()
+    pairs.sort_unstable();
+    pairs.into_iter().flat_map(<[&str; 2]>::from).collect()
 }
 
 /// How many bytes the managers' stored form has.

@@ -8,6 +8,7 @@
 mod document;
 mod head;
 mod pick;
+mod texts;
 
 use std::sync::Arc;
 

@@ -212,7 +212,9 @@ fn item(record: &Stored, point: &Point, now: Timestamp, total: Amounts) -> Item 
             name: head.name.clone(),
             namespace: head.namespace.clone(),
             creation_timestamp: now,
-            labels: head.labels.iter().cloned().collect(),
+            labels: (head.labels())
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
         },
         timestamp: point.time,
         window: GoString(Duration::from_millis(millis)).to_string(),

@@ -36,8 +36,8 @@ impl Place {
     pub fn covers(&self, head: &Head) -> bool {
         match self {
             Self::Name(name) => *name == head.name,
-            Self::Field(field, value) => head.fields.get(*field) == Some(value),
-            Self::Label(key, value) => head.label(key) == Some(value),
+            Self::Field(field, value) => head.field_at(*field) == Some(&**value),
+            Self::Label(key, value) => head.label(key) == Some(&**value),
             Self::Namespace(namespace) => *namespace == head.namespace,
             Self::All => true,
         }

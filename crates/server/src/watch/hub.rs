@@ -110,7 +110,7 @@ impl Watchers {
         };
         visit_all(self.by_name.get(&head.name));
         for (field, values) in &self.by_field {
-            visit_all(head.fields.get(*field).and_then(|value| values.get(value)));
+            visit_all(head.field_at(*field).and_then(|value| values.get(value)));
         }
         for (key, values) in &self.by_label {
             visit_all(head.label(key).and_then(|value| values.get(value)));
