@@ -130,6 +130,17 @@ pub(in super::super) enum Ailment {
     CannotCreate,
 }
 
+impl Ailment {
+    /// The failure that it becomes.
+    pub(in super::super) fn cause(self) -> Option<Cause> {
+        match self {
+            Self::None => None,
+            Self::Waiting(waiting) => Some(Cause::Waiting(waiting)),
+            Self::CannotCreate => Some(Cause::CannotCreate),
+        }
+    }
+}
+
 /// Counts how long the target's pod is not ready while its node is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Stopwatch {

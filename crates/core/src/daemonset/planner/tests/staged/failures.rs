@@ -1,6 +1,6 @@
 //! When a node has failed (R5.1), and when a rollout has (R5.2).
 
-use super::super::super::super::view::Phase as PodPhase;
+use super::super::super::super::view::{Phase as PodPhase, Waiting};
 use super::cluster::Cluster;
 use super::{FAILED, PROGRESSING, STABLE};
 use crate::rollout::state::Phase;
@@ -74,8 +74,35 @@ fn r5_2_without_one_more_healthy_node_a_rollout_fails() {
     cluster.advance(1);
     assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
     assert_eq!(code(&cluster), "DeadlineExceeded");
+    let message = cluster.record(1).state.unwrap().reason.unwrap().message;
+    assert!(
+        message.contains("for 30m; 3 are not yet: node-"),
+        "{message}"
+    );
     let stalled = ("Stalled".to_owned(), "DeadlineExceeded".to_owned());
     assert_eq!(cluster.conditions(), [stalled]);
+}
+
+#[test]
+fn r5_2_the_reason_of_a_progress_deadline_names_nodes_cause_and_command() {
+    let policy = [("stages", "100%"), ("progress-deadline", "1m")];
+    let mut cluster = Cluster::new(14, &policy);
+    cluster.broken.insert(1);
+    cluster.roll_out(1);
+    let begun = cluster.on(1);
+    cluster.edit_pods(&begun[0], |pod| pod.health.waiting = Waiting::ImagePull);
+    cluster.run();
+    cluster.advance(60);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
+    let reason = cluster.record(1).state.unwrap().reason.unwrap();
+    assert_eq!(reason.code, "DeadlineExceeded");
+    // The node that holds the others up comes first, and no more than ten are named.
+    let start = "no further node became healthy for 1m; 14 are not yet (commonest cause: ImagePullBackOff): ";
+    let names = reason.message.strip_prefix(start).expect(&reason.message);
+    assert!(names.starts_with(&format!("{}, ", begun[0])), "{names}");
+    assert_eq!(names.matches("node-").count(), 10, "{names}");
+    let end = " and 4 more; see kennel rollout status ds -n default";
+    assert!(names.ends_with(end), "{names}");
 }
 
 #[test]
