@@ -4,6 +4,7 @@ mod assist;
 mod clocks;
 mod cluster;
 mod commands;
+mod conditions;
 mod config;
 mod down_nodes;
 mod failures;
