@@ -153,3 +153,35 @@ fn r5_2_failures_within_the_limit_do_not_fail_a_rollout() {
         assert!(reason.message.contains("kennel rollout status ds"));
     }
 }
+
+#[test]
+fn r5_4_on_the_way_back_what_is_not_available_is_replaced_at_once() {
+    let policy = [
+        ("stages", "5 1h, 100%"),
+        ("max-failures", "3"),
+        ("healthy-deadline", "1m"),
+    ];
+    let mut undisturbed = Cluster::new(8, &policy);
+    undisturbed.roll_out(1);
+    let first = undisturbed.on(1);
+    let (sick, well) = first.split_at(3);
+    let mut cluster = Cluster::new(8, &policy);
+    // No new pod becomes ready there, of whatever revision.
+    cluster.sick.extend(sick.iter().cloned());
+    cluster.roll_out(1);
+    cluster.advance(200);
+    assert_eq!(cluster.on(1), first);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Baking))));
+    let hash = cluster.hash(1).unwrap();
+    cluster.annotate(&[("abort", &hash)]);
+    cluster.run();
+    // Three are replaced although one uses up the budget; that holds back what is available.
+    assert_eq!(cluster.on(1), well);
+    assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::RollingBack))));
+    cluster.advance(3_600);
+    assert_eq!(cluster.on(1), well);
+    cluster.sick.clear();
+    cluster.run();
+    assert_eq!(cluster.counts(), [(0, 8)].into());
+    assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
+}
