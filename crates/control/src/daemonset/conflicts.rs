@@ -14,7 +14,7 @@ use kennel_types::event::Event;
 /// The reason of the event on a DaemonSet that another controller acts on.
 pub(super) const REASON: &str = "ConflictingController";
 /// Events of one DaemonSet that are read: more than its controllers' recorders let through.
-const EVENTS_MAX: u32 = 500;
+const EVENTS_MAX: u32 = 1000;
 
 /// See the [module](self).
 pub(super) struct ConflictWatch {

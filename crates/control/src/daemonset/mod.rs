@@ -15,11 +15,11 @@ mod conflicts;
 mod controller;
 mod events;
 mod metrics;
+mod recorders;
 mod writes;
 
 use std::sync::Arc;
 
-use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::pace::Pace;
 use kennel_client::work::WRITES_AT_ONCE;
@@ -39,6 +39,7 @@ use config::ConfigWatches;
 use conflicts::ConflictWatch;
 use controller::{DaemonSetController, Parts};
 pub use metrics::{METRICS, Metrics, ROLLOUT_METRICS};
+use recorders::Recorders;
 
 /// The source that events name.
 const COMPONENT: &str = "daemonset-controller";
@@ -96,13 +97,7 @@ pub fn run(
     } else {
         settings.instance.to_string()
     };
-    let recorder = || Recorder::of_instance(writer.clone(), COMPONENT, &instance, stop.clone());
-    let (events, events_written) = recorder();
-    // Two controllers at odds exhaust the number of events on a DaemonSet; what says so must not be lost with them.
-    let (alarms, alarms_written) = recorder();
-    let recording = async {
-        tokio::join!(events_written, alarms_written);
-    };
+    let (recorders, recording) = Recorders::new(&writer, &instance, &stop);
     let (planner_pace, pace) = if settings.foreign {
         (options::Pace::SlowStart, Pace::adaptive(WRITES_AT_ONCE))
     } else {
@@ -115,8 +110,7 @@ pub fn run(
     };
     let parts = Parts {
         pace,
-        recorder: events,
-        alarms,
+        recorders,
         writer,
         checker: Checker::new(settings.checks),
         metrics: settings.metrics,

@@ -63,9 +63,7 @@ impl DaemonSetController {
         if conflict.report {
             let message = conflict.message();
             tracing::warn!("daemonset {daemon_set}: {message}");
-            self.metrics.events.increment();
-            let note = Note::new(true, REASON, message);
-            self.alarms.emit(self.reference(daemon_set), note);
+            self.emit(daemon_set, Note::new(true, REASON, message));
         }
     }
 }

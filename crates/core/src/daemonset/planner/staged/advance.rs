@@ -83,6 +83,7 @@ impl Planner {
         };
         let moved_cut = || staged.moved_cut(&self.nodes);
         let failure = || self.failure(set);
+        let laggards = || self.laggards(set);
         let in_phase = staged.phase.lasted(steady);
         let input = Input {
             policy: &staged.policy,
@@ -101,6 +102,7 @@ impl Planner {
             first: &first,
             next: &next,
             failure: &failure,
+            laggards: &laggards,
         };
         match machine::step(&input) {
             Step::Go(state, verdict, transition) => {

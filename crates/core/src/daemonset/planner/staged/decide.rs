@@ -23,6 +23,7 @@ use super::slot::{Ailment, StagedCounts, StagedSlot, Stopwatch, Tick};
 use super::{Driven, Staged, Standing};
 use crate::ids::{NodeId, PodId};
 use crate::rollout::policy::DownNodes;
+use crate::rollout::state::Accepted;
 
 /// The tables and the time.
 #[derive(Clone, Copy)]
@@ -66,6 +67,16 @@ struct Turn<'a> {
     holds: bool,
 }
 
+/// What a node in between counts for in the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charge {
+    AsDecided,
+    /// It is down, failed or excused (R3.4, R4.1).
+    Free,
+    /// The target has taken it down: it uses budget although its taints keep pods away (R4.2).
+    Blamed,
+}
+
 impl Staged {
     /// Decides a slot and returns what the planner keeps of it.
     pub(in super::super) fn decide_slot(
@@ -82,10 +93,16 @@ impl Staged {
         let mut decision = self.decide_turn(set, node, &slot, &mine, &turn, group, context)?;
         let create_failed = set.creates.get(&node).is_some_and(Expectation::has_failed);
         self.observe(&mut mine, &turn, create_failed, context);
-        let forgiven = self.judge_turn(set, node, &slot, &mut mine, &turn, context);
-        if forgiven {
-            decision.rollout.unavailable = false;
-            decision.rollout.surge = false;
+        match self.judge_turn(node, &slot, &mut mine, &turn, context) {
+            Charge::AsDecided => {}
+            Charge::Free => {
+                decision.rollout.unavailable = false;
+                decision.rollout.surge = false;
+            }
+            Charge::Blamed => {
+                decision.rollout.unavailable = !target.mode.surges;
+                decision.rollout.surge = target.mode.surges;
+            }
         }
         if decision.status.desired && turn.unreachable {
             decision.status = StatusCounts {
@@ -212,20 +229,19 @@ impl Staged {
         Some(decision)
     }
 
-    /// Judges the node. True if its pod's absence uses no budget.
+    /// Judges the node.
     fn judge_turn(
         &self,
-        set: &Set,
         node: NodeId,
         slot: &Slot,
         mine: &mut StagedSlot,
         turn: &Turn<'_>,
         context: Context<'_>,
-    ) -> bool {
+    ) -> Charge {
         let Turn {
             found, admitted, ..
         } = *turn;
-        let blamed = self.blames(set, node, found, turn.readiness, context);
+        let blamed = self.blames(mine, node, turn, context);
         let skips = self.policy.down_nodes == DownNodes::Skip;
         let pod = found.target;
         let evidence = Evidence {
@@ -270,7 +286,23 @@ impl Staged {
             failed,
             on_target: found.target_remains && !turn.unreachable,
         };
-        skipped || failed.is_some() || (admitted && judgement.excused)
+        if blamed && failed.is_some() && !self.accepts_failures() {
+            Charge::Blamed
+        } else if skipped || failed.is_some() || (admitted && judgement.excused) {
+            Charge::Free
+        } else {
+            Charge::AsDecided
+        }
+    }
+
+    /// A person has promoted the rollout in spite of failures.
+    fn accepts_failures(&self) -> bool {
+        let accepted = self.state().map(|state| state.accepted);
+        accepted.is_some_and(|accepted| match accepted {
+            Accepted::None => false,
+            Accepted::Nodes(count) => count > 0,
+            Accepted::All => true,
+        })
     }
 
     /// A pass over the pods of a slot. The second part is the target's pod.
@@ -437,29 +469,37 @@ impl Staged {
         mine.ails(ailment, tick);
     }
 
-    /// Whether the target has taken its node down (R4.2).
+    /// Whether the target has taken its node down (R4.2). That is decided once, when the node has been down for long enough,
+    /// and holds while it is down: a node that goes down later neither clears nor convicts it.
     fn blames(
         &self,
-        set: &Set,
+        mine: &mut StagedSlot,
         node: NodeId,
-        found: Found<'_>,
-        readiness: Readiness,
+        turn: &Turn<'_>,
         context: Context<'_>,
     ) -> bool {
-        let Some((pod, since)) = found.target.zip(context.nodes.down_since(node)) else {
+        let Some(since) = self.suspects(node, turn, context) else {
+            mine.blamed = None;
             return false;
         };
-        let cordoned = context
-            .nodes
-            .view(node)
-            .is_none_or(|view| view.unschedulable);
-        if readiness == Readiness::Ready || cordoned || pod.before == Before::Down {
-            return false;
-        }
+        let blamed = mine.blamed;
+        let blamed = blamed.unwrap_or_else(|| !self.is_outage(since, context));
+        mine.blamed = Some(blamed);
+        blamed
+    }
+
+    /// Since when a node is down that got the target's pod shortly before, if that is long enough.
+    fn suspects(&self, node: NodeId, turn: &Turn<'_>, context: Context<'_>) -> Option<Tick> {
+        let is_judged = turn.admitted && self.standing == Standing::Staged;
+        let pod = turn.found.target.filter(|_| is_judged)?;
+        let since = context.nodes.down_since(node)?;
+        let view = context.nodes.view(node);
+        let cordoned = view.is_none_or(|view| view.unschedulable);
         let age = pod.born.age(since);
         let in_window = age.is_some_and(|age| age <= self.policy.blame_window);
         let long_enough = since.after(BLAME_AFTER) <= context.tick;
-        in_window && long_enough && !self.is_outage(set, context)
+        let suspected = in_window && long_enough && !cordoned && pod.before != Before::Down;
+        suspected.then_some(since)
     }
 }
 

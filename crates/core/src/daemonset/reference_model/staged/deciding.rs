@@ -51,6 +51,10 @@ impl ReferencePlanner {
         if judged.forgiven {
             (decision.unavailable, decision.surges) = (false, false);
         }
+        if judged.charged {
+            // By the strategy only one of them counts.
+            (decision.unavailable, decision.surges) = (true, true);
+        }
         // R9.1
         decision.should_run &= !unreachable;
         let first = self.group(set, name).first().copied();
