@@ -15,6 +15,7 @@
 pub mod cni;
 pub mod doctor;
 mod error;
+pub mod firewall;
 pub mod kernel;
 pub mod lock;
 pub mod masquerade;

@@ -357,7 +357,7 @@ impl Manager {
 
     /// A firewall's rules are its owner's: it is named, and not changed.
     fn say_firewall(&self) {
-        let dropping = kennel_network::doctor::forward_policies().unwrap_or_default();
+        let dropping = kennel_network::firewall::refusing_forwarded().unwrap_or_default();
         if dropping.is_empty() {
             return;
         }
