@@ -23,6 +23,11 @@ pub enum Error {
          another --cluster-cidr"
     )]
     Overlap { cluster: String, route: String },
+    #[error(
+        "the route {route} of this machine lies in the range of services {range} (--service-cidr), which would hide its hosts: \
+         start `kennel up` with another --service-cidr, remove the route, or leave services to another program with --proxy=none"
+    )]
+    ServicesOverlap { range: String, route: String },
     #[error("another agent manages the pod network of this network namespace")]
     Locked,
 }
@@ -35,6 +40,7 @@ impl Error {
             Self::File { .. } => "FileNotWritten",
             Self::NoDevice(_) => "NodeAddressNotFound",
             Self::Overlap { .. } => "ClusterCIDROverlaps",
+            Self::ServicesOverlap { .. } => "ServiceCIDROverlaps",
             Self::Locked => "OtherAgent",
         }
     }

@@ -20,6 +20,7 @@ pub mod kernel;
 pub mod lock;
 pub mod masquerade;
 mod network;
+pub mod overlap;
 pub mod probe;
 pub mod sysctl;
 #[cfg(test)]
