@@ -74,3 +74,35 @@ fn hint(error: &io::Error) -> &'static str {
         ""
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let check = |errno: Errno, expected: &str| {
+            let error = Error::Kernel {
+                what: "do it".to_owned(),
+                error: io::Error::from_raw_os_error(errno.raw_os_error()),
+            };
+            assert_eq!(error.reason(), "KernelRefused");
+            let said = error.to_string();
+            assert!(said.starts_with("cannot do it: "), "{said}");
+            let (_, hint) = said.split_once("; ").unwrap_or((&said, ""));
+            assert!(hint.starts_with(expected), "{errno:?}: {said}");
+            assert_eq!(hint.is_empty(), expected.is_empty(), "{errno:?}: {said}");
+        };
+        let (rights, modules) = (
+            "the agent needs the capability NET_ADMIN",
+            "load the kernel modules vxlan",
+        );
+        check(Errno::PERM, rights);
+        check(Errno::ACCESS, rights);
+        check(Errno::OPNOTSUPP, modules);
+        check(Errno::NOENT, modules);
+        check(Errno::NOBUFS, "");
+    }
+}
