@@ -16,6 +16,7 @@ pub mod cni;
 pub mod doctor;
 mod error;
 pub mod firewall;
+mod host_ports;
 pub mod kernel;
 pub mod lock;
 pub mod masquerade;

@@ -237,6 +237,9 @@ pub async fn cleanup(places: &[cni::Places]) -> Result<Vec<String>, Error> {
         }
     }
     removed.extend(remove(&kernel).await?);
+    if host_ports::remove_unused() {
+        removed.push("the chains of host ports".to_owned());
+    }
     Ok(removed)
 }
 
