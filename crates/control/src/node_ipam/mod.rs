@@ -179,7 +179,7 @@ impl NodeIpam {
         tracing::warn!("{message}");
         let about = Reference::new("v1", "Node", &Identity::new("", name, uid));
         self.recorder
-            .emit(about, Note::new(true, rules::NOT_AVAILABLE, message));
+            .emit(about, Note::new(true, rules::NOT_AVAILABLE, message).once());
     }
 }
 

@@ -74,6 +74,27 @@ impl Kernel {
         }))
     }
 
+    /// The name and the MTU of a device.
+    pub(crate) async fn device(&self, index: u32) -> Result<Option<(String, u32)>, Error> {
+        let mut links = self.handle.link().get().match_index(index).execute();
+        let link = links.try_next().await;
+        let link = link.map_err(Error::kernel("read the network devices"))?;
+        Ok(link.as_ref().map(name_and_mtu))
+    }
+
+    /// The address that this machine has in VXLAN.
+    pub(crate) async fn tunnel_address(&self) -> Result<Option<Ipv4Addr>, Error> {
+        let Some(index) = self.vxlan_index().await? else {
+            return Ok(None);
+        };
+        let addresses = self.addresses().await?;
+        let own = addresses
+            .iter()
+            .filter(|message| message.header.index == index);
+        // The other one is that of probes, the last of the range.
+        Ok(own.filter_map(address_of).min())
+    }
+
     async fn addresses(&self) -> Result<Vec<AddressMessage>, Error> {
         let addresses = self.handle.address().get().execute().try_collect();
         addresses

@@ -164,6 +164,11 @@ impl<'a> Message<'a> {
         bytes.map_or(0, |bytes| i32::from_ne_bytes(*bytes))
     }
 
+    /// The protocol family in netfilter's header.
+    pub fn family(&self) -> u8 {
+        self.body.first().copied().unwrap_or_default()
+    }
+
     /// Behind netfilter's header.
     pub fn attributes(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         attributes(self.body.get(NETFILTER_HEADER..).unwrap_or_default())

@@ -4,22 +4,27 @@ use kennel_testkit::machine::possible;
 use kennel_testkit::{Deadline, eventually};
 
 use super::fixture::{Cluster, PATIENCE};
-use super::traffic::Traffic;
+use super::traffic::{PORTS, Traffic};
 
 #[test]
 fn n1_4_a_node_that_joins_is_reached_and_one_that_leaves_is_forgotten() {
     if !possible() {
         return;
     }
-    let mut cluster = Cluster::new("auto", &[0, 0]);
+    let mut cluster = Cluster::with_proxy("auto", &[0, 1]);
     let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
-    // Between the others, traffic goes on meanwhile.
-    let traffic = Traffic::start(&cluster, "a", "b", b);
+    cluster.pod("served", 1, false);
+    let service = cluster.service("served", &PORTS);
+    assert_eq!(cluster.seen_by("a", service), a);
+    // Between the others, traffic goes on meanwhile, also through a cluster IP.
+    let traffic = [("b", b), ("served", service)];
+    let traffic = traffic.map(|(to, address)| Traffic::start(&cluster, "a", to, address));
     cluster.join(0);
     cluster.ready();
     let c = cluster.pod("c", 2, false);
     assert_eq!(cluster.seen_by("a", c), a);
     assert_eq!(cluster.seen_by("c", a), c);
+    assert_eq!(cluster.seen_by("c", service), c);
 
     let left = cluster.machines.pop().unwrap();
     let node = left.node().to_owned();
@@ -35,7 +40,9 @@ fn n1_4_a_node_that_joins_is_reached_and_one_that_leaves_is_forgotten() {
             found.map_or(Ok(()), |line| Err(line.to_owned()))
         });
     }
-    traffic.end();
+    for traffic in traffic {
+        traffic.end();
+    }
     let objects = cluster.get(&[
         "configmaps",
         "-n",

@@ -4,10 +4,12 @@ use std::net::Ipv4Addr;
 
 use kennel_testkit::{Deadline, Kubectl, Version, eventually};
 
-use super::fixture::{Cluster, PATIENCE, url};
+use super::fixture::{Cluster, PATIENCE, PORT, url};
 
 /// Where the pod at the other end listens.
 const ECHO_PORT: u16 = 9000;
+/// What traffic through a service takes.
+pub(super) const PORTS: [u16; 2] = [PORT, ECHO_PORT];
 
 /// The pod's end, in its background: agents that are killed end sessions of `kubectl exec`. What comes back of numbered lines, and
 /// each request that failed, is in files.
@@ -29,7 +31,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// Starts it between two pods, of which the second has this address.
+    /// Starts it between two pods, of which the second is reached by this address.
     pub(super) fn start(cluster: &Cluster, from: &str, to: &str, address: Ipv4Addr) -> Self {
         let kubectl = Kubectl::new(Version::V1_32, &cluster.server.kubeconfig());
         let echo = ECHO.replace("PORT", &ECHO_PORT.to_string());
