@@ -149,6 +149,7 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
         language: "zh-CN".to_owned(),
         phone: true,
         dark: true,
+        ..Options::default()
     };
     let policy = [("stages", "1, 100% manual")];
     let Some(page) = Page::open_with(8, &policy, &[], &phone) else {
