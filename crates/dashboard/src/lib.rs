@@ -16,6 +16,8 @@ mod access;
 mod actions;
 mod answers;
 mod app;
+#[cfg(test)]
+mod colours_tests;
 mod failure;
 mod hosts;
 pub mod page;
