@@ -27,8 +27,13 @@ fn a_server_that_comes_back_is_followed_again() {
         let stale = "return document.querySelector('main').hasAttribute('data-stale');";
         assert_eq!(browser.run(stale, &[]), true);
         picture(&browser, "not_up_to_date");
+        browser.press_button("History");
+        let failed = "return document.querySelector('.history .failure') !== null;";
+        browser.until("the history cannot be read", failed, &[]);
     });
     browser.until_text(".light", "live");
+    // What could not be read is read now.
+    browser.until_text(".revision-list", "#1");
     // And it follows what happens then.
     let selector = r#"{"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "sim-1"}}}}}"#;
     kubectl.run(&["patch", "ds", "agent", "-p", selector]).ok();
