@@ -129,7 +129,7 @@ export class Overview {
     this.#writeNamespaces(rows);
     const [namespace, words] = [this.namespaces.value, this.search.value.toLowerCase().split(/\s+/).filter(Boolean)];
     const wanted = (row) => {
-      const text = `${row.namespace}/${row.name} ${row.phase} ${row.message}`.toLowerCase();
+      const text = `${row.namespace}/${row.name} ${row.phase} ${row.message} ${withReason(row)}`.toLowerCase();
       return (namespace === "" || row.namespace === namespace) && words.every((part) => text.includes(part));
     };
     const sorted = this.#sorted(rows.filter(wanted));

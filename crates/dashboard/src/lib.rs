@@ -20,6 +20,8 @@ mod app;
 mod colours_tests;
 mod failure;
 mod hosts;
+#[cfg(test)]
+mod language_tests;
 pub mod page;
 pub mod protocol;
 mod reply;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use kennel_core::picture::CellState;
-use kennel_core::rollout::Outcome;
 use kennel_core::rollout::outline::{Input, Outline};
 use kennel_core::rollout::plan::{PlannedStage, StageState};
 use kennel_core::rollout::status::{Counts, Status, Suggestion};
+use kennel_core::rollout::{Outcome, Sentence};
 use kennel_types::Timestamp;
 use kube::api::DynamicObject;
 use serde_json::json;
@@ -57,6 +57,7 @@ fn status(stages: Vec<PlannedStage>) -> Status {
     status.next = vec![Suggestion {
         command: "kennel rollout abort ds/agent".to_owned(),
         effect: "fail it and go back to 5d8b".to_owned(),
+        said: Sentence::default(),
     }];
     status
 }

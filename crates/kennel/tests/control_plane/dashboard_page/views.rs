@@ -307,6 +307,8 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
     browser.until_text(".node-panel", "kennel why");
     assert_eq!(browser.run(fits, &[]), true, "the node is too wide");
     page.picture("phone_node");
+    // What the server says of the rollout, too.
+    browser.until_text(".title .message", "是稳定版本");
     // Both languages have the same texts.
     let differences = "const [en, zh] = await Promise.all([import('./en.js'), import('./zh.js')]);
         const kinds = (table) => Object.entries(table.default).map(([key, text]) => `${key} ${Array.isArray(text)}`);
