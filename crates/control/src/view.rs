@@ -16,12 +16,12 @@ use kennel_core::rollout::state::Record;
 use kennel_core::selector::{Selector, SelectorError};
 use kennel_core::taint::Taint;
 use kennel_core::tree::number;
-use kennel_types::{self as types, ConditionStatus, ConditionType, Node, PodPhase, Timestamp};
+use kennel_types::{
+    self as types, ConditionStatus, ConditionType, ContainerHealth, Node, PodPhase, Timestamp,
+};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
-
-use crate::informers::Pod;
 
 pub fn node(node: &Node) -> NodeView {
     NodeView {
@@ -34,7 +34,10 @@ pub fn node(node: &Node) -> NodeView {
 }
 
 /// A pod. Nothing, if its controller is of another kind than DaemonSet.
-pub fn pod(pod: &Pod) -> Option<PodView> {
+pub fn pod<C>(pod: &types::Pod<C>) -> Option<PodView>
+where
+    for<'a> &'a C: Into<ContainerHealth>,
+{
     let meta = &pod.metadata;
     let bound_to = pod.spec.node_name.as_deref().filter(|n| !n.is_empty());
     let created = meta.creation_timestamp.as_ref();
@@ -70,12 +73,18 @@ fn readiness(node: &Node) -> Readiness {
     }
 }
 
-fn health(pod: &Pod) -> Health {
+fn health<C>(pod: &types::Pod<C>) -> Health
+where
+    for<'a> &'a C: Into<ContainerHealth>,
+{
     let (inits, mains) = (
         &pod.status.init_container_statuses,
         &pod.status.container_statuses,
     );
-    let all = || inits.iter().chain(mains);
+    let all = || {
+        let all = inits.iter().chain(mains);
+        all.map(Into::<ContainerHealth>::into)
+    };
     let annotations = pod.metadata.annotations.as_ref();
     let before = annotations.and_then(|all| all.get(BEFORE));
     Health {
@@ -106,7 +115,7 @@ fn pin(affinity: &Value) -> Option<Arc<str>> {
 }
 
 /// `Timestamp::MAX` if the condition has no time.
-fn ready_since(pod: &Pod) -> Option<Timestamp> {
+fn ready_since<C>(pod: &types::Pod<C>) -> Option<Timestamp> {
     let ready = pod.status.condition(&ConditionType::Ready);
     let since = ready.filter(|ready| ready.is_true())?.last_transition_time;
     Some(since.unwrap_or(Timestamp::MAX))

@@ -7,7 +7,7 @@ use kennel_inspect::{command, snapshot};
 use kube::Client;
 
 use crate::failure::Failure;
-use crate::protocol::{Act, Acted, Action, Preview, Verb};
+use crate::protocol::{Act, Acted, Action, Effect, Preview, Verb};
 use crate::route::{Query, SetName};
 use crate::undo;
 
@@ -33,18 +33,15 @@ enum Plan {
 }
 
 impl Plan {
-    /// What it will do. Commands say what they have done as `promoted: the bake ends now`.
-    fn effect(&self) -> String {
-        match self {
-            Self::Annotate(request) => {
-                let effect = request.effect.as_str();
-                let effect = effect.split_once(": ").map_or(effect, |(_, effect)| effect);
-                match effect {
-                    "resumed" => "pause and freeze end, and the rollout goes on".to_owned(),
-                    effect => effect.to_owned(),
-                }
-            }
+    /// What it will do.
+    fn effect(&self) -> Effect {
+        let said = match self {
+            Self::Annotate(request) => request.effect.ahead(),
             Self::Undo(plan) => plan.effect(),
+        };
+        Effect {
+            effect: said.to_string(),
+            said: Some(said),
         }
     }
 }
@@ -68,7 +65,7 @@ pub(crate) fn all(outline: &Outline<'_>, undo: &Result<undo::Plan, undo::Refusal
         Action {
             verb,
             possible: plan.is_ok(),
-            effect: plan.map_or_else(|why| why, |plan| plan.effect()),
+            effect: plan.map_or_else(Effect::none, |plan| plan.effect()),
         }
     });
     actions.collect()
@@ -94,7 +91,7 @@ pub(crate) async fn preview(
     Ok(Preview {
         verb,
         possible,
-        effect: plan.map_or_else(|why| why, |plan| plan.effect()),
+        effect: plan.map_or_else(Effect::none, |plan| plan.effect()),
         annotations,
         command: typed(set, verb),
         target: target(&found),

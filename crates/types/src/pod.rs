@@ -384,6 +384,25 @@ pub struct ContainerStatus {
     pub last_state: ContainerState,
 }
 
+impl From<&ContainerStatus> for ContainerHealth {
+    fn from(status: &ContainerStatus) -> Self {
+        let waiting = status.state.waiting.as_ref();
+        let reason = waiting.map_or(Waiting::No, |waiting| waiting.reason.as_str().into());
+        Self {
+            restart_count: status.restart_count,
+            state: ContainerHealthState {
+                waiting: ContainerHealthWaiting { reason },
+            },
+        }
+    }
+}
+
+impl From<&Self> for ContainerHealth {
+    fn from(health: &Self) -> Self {
+        *health
+    }
+}
+
 /// At most one member is set.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

@@ -10,6 +10,7 @@ use super::finding::Finding;
 use super::log::LogSource;
 use super::snapshot::PodSnapshot;
 use super::{probe, since};
+use crate::daemonset::view::Phase;
 
 /// A container's spec and status.
 pub(super) struct ContainerCase<'a> {
@@ -73,6 +74,26 @@ pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Option<Finding> {
             let since = since::turn(pod, &container);
             Some(Finding::missing(Cause::Starting, message).since(Some(since)))
         })
+}
+
+/// What the status of a pod says of its failure, without its events: for who has seen a pod that is gone meanwhile.
+pub fn shown_failure(pod: &PodSnapshot) -> Option<String> {
+    let of_container = container_cases(pod).find_map(|container| {
+        let (state, last) = (&container.status?.state, &container.status?.last_state);
+        let failed = |ended: &&ContainerStateTerminated| ended.exit_code != 0 || !container.init;
+        if let Some(waiting) = &state.waiting
+            && let Some(finding) = waiting_cause(pod, &container, container.status?, waiting, &[])
+        {
+            return Some(finding);
+        }
+        let ended = state.terminated.as_ref().filter(failed);
+        let ended = ended.or_else(|| last.terminated.as_ref().filter(failed))?;
+        Some(crashed(pod, &container, ended, false, &[]))
+    });
+    let finished = || (pod.view.phase == Phase::Failed).then(|| super::pod::finished(pod));
+    of_container
+        .or_else(finished)
+        .map(|finding| finding.message)
 }
 
 fn container_cases(pod: &PodSnapshot) -> impl Iterator<Item = ContainerCase<'_>> {

@@ -158,6 +158,7 @@ fn fresh(view: &View, set: &Set, now: Instant) -> Known {
         paused: rollout::paused(set.picture().daemon_set()),
         trouble: trouble(status.outcome, counts),
         message: status.message,
+        said: status.said,
     };
     Known {
         uid: set.picture().daemon_set().uid.clone(),

@@ -128,7 +128,7 @@ pub(super) fn picture(view: &View, set: &Set, grouping: &Grouping<'_>) -> (Pictu
         counts: counts(picture.counts()),
         reasons: reasons
             .iter()
-            .map(|(own, reason)| (*own, reason.to_string()))
+            .map(|(own, reason)| (*own, reason.code()))
             .collect(),
         labels: labels(nodes),
         now: snapshot::now(),
@@ -217,7 +217,7 @@ impl Sent {
             self.group.push(group);
             if let Some(reason) = reason(set.picture(), index) {
                 self.reasons.insert(own, reason);
-                delta.reasons.push((own, reason.to_string()));
+                delta.reasons.push((own, reason.code()));
             }
             delta.add.push(AddedNode {
                 name,
@@ -240,14 +240,14 @@ impl Sent {
             if self.reasons.get(&own) == reason.as_ref() {
                 continue;
             }
-            let text = if let Some(reason) = reason {
+            let code = if let Some(reason) = reason {
                 self.reasons.insert(own, reason);
-                reason.to_string()
+                reason.code()
             } else {
                 self.reasons.remove(&own);
                 String::new()
             };
-            delta.reasons.push((own, text));
+            delta.reasons.push((own, code));
         }
     }
 

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, snapshot};
 pub use connection::Connection;
-pub use set::Set;
+pub use set::{Failed, Set};
 use source::Input;
 pub use view::View;
 

@@ -1,5 +1,6 @@
 //! `kennel rollout report`: records a rollout, or reads what is left of one, and writes one file.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -21,13 +22,15 @@ const MARGIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let mut follow = Follow::start(&args.target, args.r#for).await?;
-    let over = follow.look(|present, _| {
-        let over = present.has_outcome() && !args.next;
-        over.then(|| past(present.view, present.set, present.now))
-    })?;
-    let recording = match over {
-        Some(recording) => recording,
-        None => record(&mut follow, args.next).await?,
+    let over = follow.look(|present, _| present.has_outcome() && !args.next)?;
+    let recording = if over {
+        let causes = follow.causes.read().await.unwrap_or_else(|error| {
+            tracing::warn!("the causes of failures cannot be read: {error}");
+            BTreeMap::new()
+        });
+        follow.look(|p, _| past(p.view, p.set, &causes, p.now))?
+    } else {
+        record(&mut follow, args.next).await?
     };
     write(args, &recording)?;
     Ok(OK.into())

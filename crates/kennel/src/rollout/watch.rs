@@ -8,7 +8,7 @@ use kennel_core::rollout::Outcome;
 use kennel_core::rollout::status::Status;
 use kennel_inspect::record::{Causes, Failures};
 use kennel_inspect::screen::{FAILURES_MAX, Frame, Pace, Size, printable};
-use kennel_inspect::snapshot;
+use kennel_inspect::{screen, snapshot};
 use kennel_types::Timestamp;
 
 use super::follow::{Follow, Present, Woken};
@@ -88,7 +88,9 @@ impl Watch {
         let all = letters.len();
         letters.retain(|letter| *letter != excluded);
         let counts = Counts::of_letters(&letters);
-        self.pace.note(present.now, counts.get(CellState::New));
+        let updates = screen::updates(present.status);
+        self.pace
+            .note(present.now, counts.get(CellState::New), updates);
         let connection = present.view.connection();
         let failures: Vec<(String, String)> = self
             .failures

@@ -1,10 +1,11 @@
 //! Who reaches the dashboard, and what other sites can make a browser do.
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::sync::Arc;
 
-use kennel_testkit::Dashboard;
+use kennel_testkit::{Dashboard, Deadline, eventually};
 use serde_json::json;
 
 use super::fixture::KENNEL;
@@ -41,6 +42,38 @@ fn an_address_works_once_and_leads_to_one_without_the_token() {
     let other = stranger.get(next.split_once(dashboard.host()).unwrap().1);
     assert!(other.headers.contains_key("set-cookie"), "{other:?}");
     assert_eq!(visitor.get("/api/session").status, 200, "both have access");
+}
+
+#[test]
+fn the_browser_is_opened_where_there_is_a_display() {
+    let cluster = Cluster::new();
+    let directory = tempfile::tempdir().unwrap();
+    let opened = directory.path().join("opened");
+    let program = directory.path().join("xdg-open");
+    // Written under another name first: the file appears with all of its text.
+    let script = format!(
+        "#!/bin/sh\nprintf %s \"$1\" >{0}.new && mv {0}.new {0}\n",
+        opened.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", directory.path().display());
+    let start = |display: &str, flags: &[&str]| {
+        let mut command = Command::new(KENNEL);
+        command.args(["dashboard", "--listen", "127.0.0.1:0", "--kubeconfig"]);
+        command.arg(cluster.kennel.kubeconfig()).args(flags);
+        command.env("PATH", &path).env("DISPLAY", display);
+        Dashboard::of(command.env_remove("WAYLAND_DISPLAY"))
+    };
+    for (display, flags) in [(":7", &["--no-open"][..]), ("", &[])] {
+        let dashboard = start(display, flags);
+        assert_eq!(dashboard.visitor().get("/api/session").status, 200);
+        assert!(!opened.exists(), "{display} {flags:?}");
+    }
+    let dashboard = start(":7", &[]);
+    let address = eventually(Deadline::seconds(60), || std::fs::read_to_string(&opened));
+    assert_eq!(address, dashboard.address());
 }
 
 #[test]
