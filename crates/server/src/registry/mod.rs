@@ -20,6 +20,7 @@ use crate::table::printers::Printer;
 
 pub use rows::{EMPTY, MEASURED, POSTED, RESOURCES};
 pub(crate) use unserved::instead;
+pub use unserved::{UNSERVED, Unserved};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
