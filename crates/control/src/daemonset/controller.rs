@@ -246,8 +246,13 @@ impl Controller for DaemonSetController {
     }
 
     fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
-        let look = self.conflicts.as_ref().and_then(ConflictWatch::next_look);
-        let wake = self.planner.next_wake().into_iter().chain(look).min()?;
+        let conflicts = self.conflicts.as_ref().and_then(ConflictWatch::next_due);
+        let wake = self
+            .planner
+            .next_wake()
+            .into_iter()
+            .chain(conflicts)
+            .min()?;
         Some(clock.monotonic() + (wake - self.clock.monotonic()))
     }
 
