@@ -1,4 +1,4 @@
-//! Who reaches whom, and with which address, in each mode (N1.2, N1.3).
+//! Which pods and nodes reach each other, and with which source address, in each mode (N1.2, N1.3).
 
 use kennel_testkit::machine::{Links, possible};
 use kennel_testkit::{Deadline, eventually};
