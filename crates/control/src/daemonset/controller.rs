@@ -262,7 +262,6 @@ impl Controller for DaemonSetController {
         metrics.syncs.increment();
         metrics.round_completed();
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        metrics.queued.set(number(round.queued));
         metrics.running.set(number(round.running));
         metrics.allowed.set(number(round.limit));
         metrics.daemon_sets.set(number(self.known.len()));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use kennel_control::frame::Setup;
 use kennel_control::informers::Informers;
 use kennel_control::scheduler;
 use kennel_testkit::faulty::Faults;
@@ -55,7 +56,7 @@ impl Cluster {
     fn start(&self) {
         let client = self.faults.client(self.server.api(), "scheduler");
         let mut informers = Informers::new(&client);
-        let scheduler = scheduler::run(client, &mut informers, self.stop.clone());
+        let scheduler = scheduler::run(client, &mut informers, Setup::unfenced(self.stop.clone()));
         tokio::spawn(scheduler);
         tokio::spawn(informers.run(self.stop.clone()));
     }
