@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::daemonset_controller::pod_log::{Ledger, known};
 
 /// Far more than anything here takes; a passing test never waits for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 pub(crate) struct Fixture {
@@ -120,7 +120,7 @@ impl Fixture {
 
     /// Waits until `look` has nothing more to complain of.
     pub(crate) async fn until<F: Future<Output = Option<String>>>(&self, look: impl Fn() -> F) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while let Some(complaint) = look().await {
             assert!(Instant::now() < deadline, "not in time: {complaint}");
             tokio::time::sleep(POLL_EVERY).await;

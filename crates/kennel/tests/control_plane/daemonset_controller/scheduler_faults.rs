@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Far more than anything here takes; a passing test never waits for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// An API with Node objects, and a scheduler whose requests fail.
@@ -81,7 +81,7 @@ impl Cluster {
     }
 
     async fn until<F: Future<Output = Option<String>>>(&self, look: impl Fn() -> F) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while let Some(complaint) = look().await {
             assert!(Instant::now() < deadline, "not in time: {complaint}");
             tokio::time::sleep(POLL_EVERY).await;

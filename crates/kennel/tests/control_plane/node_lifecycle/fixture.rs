@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Far more than anything here takes; a passing test never waits for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const POLL_EVERY: Duration = Duration::from_millis(2);
 /// How often nodes renew their leases, in seconds.
 const HEARTBEAT: u64 = 10;
@@ -232,7 +232,7 @@ impl Fixture {
         &self,
         look: impl AsyncFn() -> Result<T, E>,
     ) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             match look().await {
                 Ok(found) => return found,

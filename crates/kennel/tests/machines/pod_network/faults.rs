@@ -7,7 +7,7 @@ use kennel_test_support::fresh_seed;
 use kennel_testkit::machine::{Containerd, possible};
 use kennel_testkit::{Deadline, eventually};
 
-use super::fixture::{Cluster, KENNEL, Machine, Outside, PATIENCE};
+use super::fixture::{Cluster, KENNEL, Machine, Outside, TIMEOUT};
 use super::traffic::Traffic;
 
 #[test]
@@ -109,7 +109,7 @@ fn n1_2_a_foreign_configuration_is_left_alone_and_said() {
         None,
         "it asks for no range"
     );
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let describe = cluster
             .kubectl
             .run(&["describe", "node", machine.node()])
@@ -133,7 +133,7 @@ fn rules_that_another_program_deletes_are_written_again() {
     machine.agent.wait_for("routing services");
     let rules = || machine.run("nft list table ip kennel-network");
     let other = cluster.machines[1].address().to_string();
-    let before = eventually(Deadline::seconds(PATIENCE), || {
+    let before = eventually(Deadline::seconds(TIMEOUT), || {
         let rules = rules();
         let is_whole = rules.contains("masquerade") && rules.contains(&other);
         is_whole.then(|| rules.clone()).ok_or(rules)
