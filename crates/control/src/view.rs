@@ -21,6 +21,7 @@ use kennel_types::{
 };
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 pub fn node(node: &Node) -> NodeView {
@@ -189,23 +190,18 @@ fn template_generation(meta: &ObjectMeta) -> Option<i64> {
 
 /// The conditions of safe rollouts among those of a DaemonSet.
 pub fn conditions(list: &Value) -> Conditions {
-    let text =
-        |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
-    let ours = list.as_array().into_iter().flatten();
-    let ours = ours.filter(|condition| {
-        condition["type"]
-            .as_str()
-            .is_some_and(|kind| condition::TYPES.contains(&kind))
-    });
-    let read = |found: &Value| {
+    let all = list.as_array().into_iter().flatten();
+    let all = all.filter_map(|found| kennel_types::Condition::deserialize(found).ok());
+    let ours = all.filter(|found| condition::TYPES.contains(&found.r#type.as_str()));
+    ours.map(|found| {
         let condition = Condition {
-            status: found["status"] == "True",
-            reason: text(found, "reason"),
-            message: text(found, "message"),
+            status: found.is_true(),
+            reason: found.reason,
+            message: found.message,
         };
-        (text(found, "type"), condition)
-    };
-    ours.map(read).collect()
+        (found.r#type.as_str().to_owned(), condition)
+    })
+    .collect()
 }
 
 /// The counters of a DaemonSet's status.

@@ -1,4 +1,4 @@
-//! Who gets what: tokens, sessions, `Host`, `Origin` and `Sec-Fetch-Site`.
+//! Authentication and checks of requests: tokens, sessions, `Host`, `Origin` and `Sec-Fetch-Site`.
 //!
 //! An address with a token works once: the browser that opens it gets a cookie, and the next address is offered. The page
 //! itself shows nothing of the cluster and needs no cookie; everything below `/api` does. Cookies do not distinguish ports, so

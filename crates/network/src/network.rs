@@ -27,7 +27,7 @@ pub struct Network {
     _lock: Lock,
 }
 
-/// What was applied.
+/// The plan as applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     pub underlay: Underlay,
@@ -73,7 +73,7 @@ impl Network {
         others: impl IntoIterator<Item = &'a Member>,
         cluster: Cidr,
     ) -> Result<Applied, Error> {
-        // Of a change that fails, nobody knows how far it went.
+        // A change that failed may have been applied in part.
         match self.current.take() {
             Some(current) if current.own == *own && current.rules.cluster == cluster => {
                 self.change(current, others).await

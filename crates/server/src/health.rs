@@ -144,7 +144,7 @@ impl Accepting {
     }
 
     /// The loop has completed an iteration.
-    pub(crate) fn turn(&self) {
+    pub(crate) fn completed_iteration(&self) {
         *self.last() = Instant::now();
     }
 

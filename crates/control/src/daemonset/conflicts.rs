@@ -87,16 +87,16 @@ impl ConflictWatch {
         }
     }
 
-    pub(super) fn next_look(&self) -> Option<Monotonic> {
-        self.conflicts.next_look().filter(|_| !self.reading)
+    pub(super) fn next_due(&self) -> Option<Monotonic> {
+        self.conflicts.next_due().filter(|_| !self.reading)
     }
 
     /// The DaemonSet whose events to read now, by uid.
-    pub(super) fn look(&mut self, now: Monotonic) -> Option<Arc<str>> {
+    pub(super) fn take_due(&mut self, now: Monotonic) -> Option<Arc<str>> {
         if self.reading {
             return None;
         }
-        self.conflicts.look(now)
+        self.conflicts.take_due(now)
     }
 
     /// Reads the events on a DaemonSet; the result goes to [`judge`](Self::judge).

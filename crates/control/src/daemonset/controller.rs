@@ -244,8 +244,13 @@ impl Controller for DaemonSetController {
     }
 
     fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
-        let look = self.conflicts.as_ref().and_then(ConflictWatch::next_look);
-        let wake = self.planner.next_wake().into_iter().chain(look).min()?;
+        let conflicts = self.conflicts.as_ref().and_then(ConflictWatch::next_due);
+        let wake = self
+            .planner
+            .next_wake()
+            .into_iter()
+            .chain(conflicts)
+            .min()?;
         Some(clock.monotonic() + (wake - self.clock.monotonic()))
     }
 
@@ -255,7 +260,6 @@ impl Controller for DaemonSetController {
         metrics.syncs.increment();
         metrics.round_completed();
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        metrics.queued.set(number(round.queued));
         metrics.running.set(number(round.running));
         metrics.allowed.set(number(round.limit));
         metrics.daemon_sets.set(number(self.known.len()));

@@ -29,9 +29,8 @@ use kennel_core::daemonset::conflict;
 use kennel_core::daemonset::options::{self, Options};
 pub use kennel_core::daemonset::pod::Placement;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
-use crate::frame;
+use crate::frame::{self, Setup};
 use crate::informers::Informers;
 use checks::Checker;
 pub use checks::{AddressError, CheckHost, CheckSettings, PrometheusUrl};
@@ -57,8 +56,6 @@ pub struct Settings {
     pub placement: Placement,
     /// The API is not Kennel's own server: start with few writes, and adapt to its latency.
     pub foreign: bool,
-    /// Open while this process is the leader.
-    pub fence: Fence,
     pub metrics: Arc<Metrics>,
     /// The servers that checks of rollout policies may query.
     pub checks: CheckSettings,
@@ -73,7 +70,6 @@ impl Default for Settings {
         Self {
             placement: Placement::default(),
             foreign: false,
-            fence: Fence::open(),
             metrics: Arc::default(),
             checks: CheckSettings::default(),
             assist: false,
@@ -82,22 +78,23 @@ impl Default for Settings {
     }
 }
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     settings: Settings,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let watches = events::watches(informers);
     let configs = ConfigWatches::new(client.clone());
-    let writer = Writer::new(client, settings.fence);
+    let writer = setup.writer(client);
     let instance = if settings.assist {
         conflict::assistant(&settings.instance)
     } else {
         settings.instance.to_string()
     };
-    let (recorders, recording) = Recorders::new(&writer, &instance, &stop);
+    let stop = &setup.stop;
+    let (recorders, recording) = Recorders::new(&writer, &instance, stop);
     let (planner_pace, pace) = if settings.foreign {
         (options::Pace::SlowStart, Pace::adaptive(WRITES_AT_ONCE))
     } else {
@@ -118,7 +115,7 @@ pub fn run(
         conflicts: (!settings.assist).then(|| ConflictWatch::new(settings.instance)),
     };
     let controller = DaemonSetController::new(options, parts);
-    frame::run_with(controller, watches, recording, stop)
+    frame::run_with(controller, watches, recording, setup)
 }
 
 /// Whether the API is not Kennel's own server.

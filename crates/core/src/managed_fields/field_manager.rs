@@ -26,7 +26,7 @@ const UNKNOWN: &str = "unknown";
 #[derive(Clone, Copy)]
 pub struct FieldManager<'a, S> {
     pub schema: S,
-    /// Who writes: `fieldManager`, or the beginning of the user agent.
+    /// The name of the manager: `fieldManager`, or the beginning of the user agent.
     pub manager: &'a str,
     /// The version in which the objects are.
     pub api_version: &'a str,

@@ -1,7 +1,7 @@
 //! The first container that keeps a pod from being ready, and why. Init containers come first, in their order.
 
-use kennel_types::event::Event;
-use kennel_types::pod::{ContainerStateTerminated, ContainerStateWaiting};
+use kennel_types::event::{Event, EventReason};
+use kennel_types::pod::{ContainerStateTerminated, ContainerStateWaiting, WaitingReason};
 use kennel_types::{Container, ContainerStatus};
 
 use super::Case;
@@ -165,35 +165,39 @@ fn waiting_cause(
         "" => format!("{title} {what}: {}", waiting.reason),
         message => format!("{title} {what}: {}: {}", waiting.reason, line(message)),
     };
-    let finding = match waiting.reason.as_str() {
-        "ErrImagePull"
-        | "ImagePullBackOff"
-        | "InvalidImageName"
-        | "ErrImageNeverPull"
-        | "RegistryUnavailable"
-        | "ImageInspectError"
-        | "SignatureValidationFailed" => {
+    let finding = match waiting.reason() {
+        WaitingReason::ErrImagePull
+        | WaitingReason::ImagePullBackOff
+        | WaitingReason::InvalidImageName
+        | WaitingReason::ErrImageNeverPull
+        | WaitingReason::RegistryUnavailable
+        | WaitingReason::ImageInspectError
+        | WaitingReason::SignatureValidationFailed => {
             let what = format!("cannot pull its image {}", container.spec.image);
             Finding::missing(Cause::Image, text(&what)).remedy(pod.describe())
         }
-        "CreateContainerConfigError" => {
+        WaitingReason::CreateContainerConfigError => {
             Finding::missing(Cause::ContainerConfig, text("cannot be configured"))
                 .remedy(pod.describe())
         }
-        "CreateContainerError"
-        | "RunContainerError"
-        | "PreStartHookError"
-        | "PostStartHookError"
-        | "PreCreateHookError" => {
+        WaitingReason::CreateContainerError
+        | WaitingReason::RunContainerError
+        | WaitingReason::PreStartHookError
+        | WaitingReason::PostStartHookError
+        | WaitingReason::PreCreateHookError => {
             Finding::missing(Cause::ContainerStart, text("cannot be started"))
                 .remedy(pod.describe())
         }
-        "CrashLoopBackOff" => {
+        WaitingReason::CrashLoopBackOff => {
             let ended = status.last_state.terminated.clone().unwrap_or_default();
             crashed(pod, container, &ended, true, events)
         }
-        "ContainerCreating" | "PodInitializing" | "" => return None,
-        _ => Finding::missing(Cause::Starting, text("waits")).remedy(pod.describe()),
+        WaitingReason::ContainerCreating
+        | WaitingReason::PodInitializing
+        | WaitingReason::Other("") => return None,
+        WaitingReason::Other(_) => {
+            Finding::missing(Cause::Starting, text("waits")).remedy(pod.describe())
+        }
     };
     Some(finding)
 }
@@ -265,11 +269,13 @@ fn preparation_failure(pod: &PodSnapshot, events: &[&Event]) -> Option<Finding> 
 
 /// The cause that an event about the preparation of a pod shows.
 fn preparation(event: &Event) -> Option<Cause> {
-    match event.reason.as_str() {
-        "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => Some(Cause::Volume),
-        "FailedCreatePodSandBox" | "NetworkNotReady" | "FailedPodSandBoxStatus" => {
-            Some(Cause::Sandbox)
-        }
+    match event.reason() {
+        EventReason::FailedMount
+        | EventReason::FailedAttachVolume
+        | EventReason::FailedMapVolume => Some(Cause::Volume),
+        EventReason::FailedCreatePodSandBox
+        | EventReason::NetworkNotReady
+        | EventReason::FailedPodSandBoxStatus => Some(Cause::Sandbox),
         _ => None,
     }
 }

@@ -58,7 +58,7 @@ pub struct Lines {
     pub lines: Vec<String>,
 }
 
-/// Whose log it is.
+/// The pod and container of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogSource {

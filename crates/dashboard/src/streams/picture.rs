@@ -24,7 +24,7 @@ const FIRST_LABELS: [&str; 4] = [
     "node.kubernetes.io/instance-type",
 ];
 
-/// How often the groups of nodes that are known are looked at: that reads a label of each.
+/// How often nodes are grouped again: that reads a label of each.
 const GROUPS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// For each stage that takes nodes, its number, by the node's name.
@@ -45,7 +45,7 @@ pub(super) struct Sent {
     groups: BTreeMap<String, u32>,
     reasons: BTreeMap<u32, Reason>,
     groups_at: Instant,
-    /// Something has changed since the groups were looked at.
+    /// Something has changed since the nodes were grouped.
     groups_due: bool,
 }
 
@@ -197,7 +197,7 @@ impl Sent {
         (!is_empty).then_some(delta)
     }
 
-    /// When the groups are to be looked at, if they are.
+    /// When to group the nodes again, if at all.
     pub(super) fn groups_at(&self) -> Option<Instant> {
         self.groups_due.then(|| self.groups_at + GROUPS_INTERVAL)
     }

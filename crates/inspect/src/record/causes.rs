@@ -76,7 +76,7 @@ impl Causes {
         let (namespace, name) = (self.namespace.clone(), self.name.clone());
         tokio::spawn(async move {
             match causes::read(&client, &namespace, &name).await {
-                // Nobody may wait for it any more.
+                // Its receiver may be gone.
                 Ok(found) => drop(results.send(found).await),
                 Err(error) => tracing::debug!(%error, "the causes of failures cannot be read"),
             }

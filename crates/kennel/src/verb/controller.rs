@@ -11,6 +11,7 @@ use kennel_client::lease::{Elector, Leadership, Lease, Timing};
 use kennel_client::metrics::{Observed, Page};
 use kennel_client::write::Writer;
 use kennel_control::daemonset::{self, Metrics, Settings};
+use kennel_control::frame::{self, Setup};
 use kennel_control::informers::Informers;
 use kennel_standalone::supervisor::with_informers;
 use kube::Client;
@@ -50,12 +51,12 @@ async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> 
             Placement::Direct => daemonset::Placement::Direct,
         },
         foreign: daemonset::is_foreign(&client).await,
-        fence: fence.clone(),
         metrics: Arc::default(),
         checks: args.checks.settings(),
         assist: args.assist,
         instance: identity.as_str().into(),
     };
+    let setup = Setup::new(fence.clone(), stop.clone());
     let lease = Lease {
         name: args.election.lease_name(args.assist),
         namespace: args.election.leader_elect_resource_namespace,
@@ -64,6 +65,7 @@ async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> 
     };
     let source = MetricsSource {
         metrics: settings.metrics.clone(),
+        rounds: setup.metrics.clone(),
         leadership: Leadership {
             fence: fence.clone(),
             name: lease.name.clone(),
@@ -75,7 +77,7 @@ async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> 
         tracing::info!("serving metrics at http://{address}/metrics");
         tokio::spawn(serving);
     }
-    let term = || Box::pin(term(client.clone(), settings.clone(), stop.clone()));
+    let term = || Box::pin(term(client.clone(), settings.clone(), setup.clone()));
     if !elects {
         return term().await;
     }
@@ -95,10 +97,11 @@ const WITHOUT_NAMESPACES: &str = "rollout policies on Namespaces do not count, o
                                   grant the verbs list and watch on namespaces to the controller";
 
 /// One term of leadership: runs the controller with informers of its own.
-async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+async fn term(client: Client, settings: Settings, setup: Setup) -> anyhow::Result<()> {
     let mut informers = Informers::new(&client);
     informers.namespaces = informers.namespaces.optional(WITHOUT_NAMESPACES);
-    let controller = daemonset::run(client, &mut informers, settings, stop.clone());
+    let stop = setup.stop.clone();
+    let controller = daemonset::run(client, &mut informers, settings, setup);
     Ok(Box::pin(with_informers(controller, informers, stop)).await?)
 }
 
@@ -113,6 +116,7 @@ fn identity() -> String {
 
 struct MetricsSource {
     metrics: Arc<Metrics>,
+    rounds: Arc<frame::Metrics>,
     leadership: Leadership,
     certificate: KubeconfigCertificate,
 }
@@ -121,6 +125,7 @@ impl Observable for MetricsSource {
     fn metrics(&self) -> String {
         Page::of([
             &*self.metrics as &dyn Observed,
+            &*self.rounds,
             &self.leadership,
             &self.certificate,
         ])

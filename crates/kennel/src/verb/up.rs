@@ -34,7 +34,8 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         lifecycle: args.eviction.settings(),
         checks: args.checks.clone().settings(),
     };
-    controller_manager::start(&mut supervisor, &args.controllers, settings, &server)?;
+    let controllers =
+        controller_manager::start(&mut supervisor, &args.controllers, settings, &server)?;
     let simulated = args.simulate.unwrap_or(0);
     let simulation = Simulation {
         scenario,
@@ -56,7 +57,12 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         dns::start(dns_server, &mut supervisor, &server.api);
     }
     if args.taint_control_plane {
-        controller_manager::mark_control_plane(&mut supervisor, first_node, &server.api);
+        controller_manager::mark_control_plane(
+            &mut supervisor,
+            &controllers,
+            first_node,
+            &server.api,
+        );
     }
     let address = if args.dashboard {
         let changes = args.dashboard_allow_changes;

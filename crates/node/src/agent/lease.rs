@@ -125,7 +125,7 @@ fn pid_namespace() -> Option<u64> {
 #[derive(Debug, PartialEq, Eq)]
 enum Decision {
     Ours,
-    /// Ours if nobody renews it.
+    /// Ours if no other agent renews it.
     Watch,
     /// By this holder.
     Held(String),
@@ -160,7 +160,7 @@ fn duration(lease: &Value) -> Duration {
     seconds.map_or(LEASE_DURATION, Duration::from_secs)
 }
 
-/// Who renews a Lease that is watched.
+/// The client that renews a watched Lease.
 fn renewer(lease: &Value, own: &Holder) -> &'static str {
     let holder = lease["metadata"]["annotations"][HOLDER].as_str();
     match holder.and_then(Holder::parse) {

@@ -25,7 +25,7 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 /// The accept loop completes an iteration at least this often, for its health check.
 const TURN: Duration = Duration::from_secs(5);
 
-/// Who may connect to a listener.
+/// Which clients a listener accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clients {
     All,
@@ -72,7 +72,7 @@ async fn accept_all(
     let permits = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
     let mut logged: Option<Instant> = None;
     loop {
-        accepting.turn();
+        accepting.completed_iteration();
         let Ok(accepted) = tokio::time::timeout(TURN, accept(listener, &permits)).await else {
             continue;
         };

@@ -126,38 +126,24 @@ impl<H: Send + Sync + 'static> Staging<'_, H> {
                 return reject(WriteError::Stale(current));
             }
             (Op::Create { key, value, head }, None) => {
-                let (created, modified) = (revision, revision);
-                let key: Arc<str> = key.into();
                 let after = Record {
-                    key: Arc::clone(&key),
+                    key: key.into(),
                     value,
-                    created,
-                    modified,
+                    created: revision,
+                    modified: revision,
                     head,
                 };
-                Event {
-                    revision,
-                    key,
-                    before: None,
-                    after: Some(Arc::new(after)),
-                }
+                written(None, after)
             }
             (Op::Update { value, head, .. }, Some(before)) => {
-                let key = Arc::clone(&before.key);
-                let (created, modified) = (before.created, revision);
                 let after = Record {
-                    key: Arc::clone(&key),
+                    key: Arc::clone(&before.key),
                     value,
-                    created,
-                    modified,
+                    created: before.created,
+                    modified: revision,
                     head,
                 };
-                Event {
-                    revision,
-                    key,
-                    before: Some(before),
-                    after: Some(Arc::new(after)),
-                }
+                written(Some(before), after)
             }
             (Op::Delete { .. }, Some(before)) => Event {
                 revision,
@@ -170,5 +156,15 @@ impl<H: Send + Sync + 'static> Staging<'_, H> {
         self.changed
             .insert(Arc::clone(&event.key), event.after.clone());
         Ok(Arc::new(event))
+    }
+}
+
+/// A record that was created or updated.
+fn written<H>(before: Option<Arc<Record<H>>>, after: Record<H>) -> Event<H> {
+    Event {
+        revision: after.modified,
+        key: Arc::clone(&after.key),
+        before,
+        after: Some(Arc::new(after)),
     }
 }

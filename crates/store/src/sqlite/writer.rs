@@ -72,7 +72,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
                 self.perform(batch, &mut progress);
             }
             self.housekeeping(&mut progress);
-            self.liveness.turn();
+            self.liveness.completed_iteration();
         }
         self.shut_down(&mut progress);
     }

@@ -33,7 +33,7 @@ impl DaemonSetController {
         let Some(conflicts) = &mut self.conflicts else {
             return;
         };
-        let Some(uid) = conflicts.look(self.clock.monotonic()) else {
+        let Some(uid) = conflicts.take_due(self.clock.monotonic()) else {
             return;
         };
         let Some(known) = self.known.get(&uid) else {

@@ -1,4 +1,4 @@
-//! Who reaches the dashboard, and what other sites can make a browser do.
+//! Access to the dashboard, and what other sites can make a browser do.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;

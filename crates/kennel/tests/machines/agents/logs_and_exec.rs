@@ -9,7 +9,7 @@ use std::time::Duration;
 use kennel_testkit::machine::Image;
 use kennel_testkit::{Answer, Deadline, Kubectl, Version, eventually, fetch, fetch_within};
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, is_ready};
 
 #[test]
 fn looking_into_containers() {
@@ -105,7 +105,7 @@ fn reads_logs(kubectl: &Kubectl, fleet: &Fleet) {
         all.extend(arguments);
         kubectl.run(&all).ok()
     };
-    let all = eventually(Deadline::seconds(PATIENCE), || {
+    let all = eventually(Deadline::seconds(TIMEOUT), || {
         let all = logs(&["talker", "-c", "a"]);
         (all.lines().count() == 6).then_some(all.clone()).ok_or(all)
     });
@@ -236,11 +236,11 @@ fn forwards_ports(kubectl: &Kubectl) {
     let address = address.parse().unwrap();
     // More than one connection through one forward, one after the other and at once.
     for _ in 0..3 {
-        let answer = eventually(Deadline::seconds(PATIENCE), || fetch(address, "/"));
+        let answer = eventually(Deadline::seconds(TIMEOUT), || fetch(address, "/"));
         assert!(answer.ends_with("here I am\n"), "{answer}");
     }
     std::thread::scope(|scope| {
-        let within = Duration::from_secs(PATIENCE);
+        let within = Duration::from_secs(TIMEOUT);
         let ask = |_| scope.spawn(move || fetch_within(address, "/", within).unwrap());
         for asked in (0..8).map(ask).collect::<Vec<_>>() {
             assert!(asked.join().unwrap().ends_with("here I am\n"));

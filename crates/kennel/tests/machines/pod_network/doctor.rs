@@ -3,7 +3,7 @@
 use kennel_testkit::machine::{Links, possible};
 use kennel_testkit::{Deadline, eventually};
 
-use super::fixture::{Cluster, KENNEL, Machine, PATIENCE};
+use super::fixture::{Cluster, KENNEL, Machine, TIMEOUT};
 
 /// The exit code, and the lines.
 fn examine(machine: &Machine) -> (Option<i32>, String) {
@@ -179,7 +179,7 @@ fn the_doctor_finds_the_names_of_a_cluster() {
     let cluster = Cluster::with_proxy("auto", &[0]);
     let machine = &cluster.machines[0];
     machine.agent.wait_for("routing services");
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let output = machine
             .network()
             .command(KENNEL)

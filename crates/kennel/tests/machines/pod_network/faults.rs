@@ -8,7 +8,7 @@ use kennel_testkit::machine::{Containerd, possible};
 use kennel_testkit::{Deadline, eventually};
 use serde_json::{Value, json};
 
-use super::fixture::{Cluster, KENNEL, Machine, Outside, PATIENCE};
+use super::fixture::{Cluster, KENNEL, Machine, Outside, TIMEOUT};
 use super::traffic::{PORTS, Traffic};
 
 #[test]
@@ -139,7 +139,7 @@ fn a_second_agent_that_was_not_asked_for_a_network_is_not_ready() {
         ))
         .env_remove("KENNEL_NETWORK");
     let mut second = command.spawn().unwrap();
-    let said = eventually(Deadline::seconds(PATIENCE), || {
+    let said = eventually(Deadline::seconds(TIMEOUT), || {
         let node = cluster.get(&["node", "second"])?;
         let conditions = node["status"]["conditions"].as_array().cloned();
         let conditions = conditions.unwrap_or_default();
@@ -192,7 +192,7 @@ fn n1_2_a_foreign_configuration_is_left_alone_and_said() {
         None,
         "it asks for no range"
     );
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let describe = cluster
             .kubectl
             .run(&["describe", "node", machine.node()])
@@ -225,7 +225,7 @@ fn a_firewall_that_refuses_forwarded_packets_is_said_and_not_changed() {
     let machine = &cluster.machines[1];
     cluster.condition(machine, "NetworkUnavailable", "False");
     let expected = "the firewall (table theirs, chain forward) drops forwarded packets that no rule of it accepts";
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let describe = cluster
             .kubectl
             .run(&["describe", "node", machine.node()])
@@ -249,7 +249,7 @@ fn rules_that_another_program_deletes_are_written_again() {
     machine.agent.wait_for("routing services");
     let rules = || machine.run("nft list table ip kennel-network");
     let other = cluster.machines[1].address().to_string();
-    let before = eventually(Deadline::seconds(PATIENCE), || {
+    let before = eventually(Deadline::seconds(TIMEOUT), || {
         let rules = rules();
         let is_whole = rules.contains("masquerade") && rules.contains(&other);
         is_whole.then(|| rules.clone()).ok_or(rules)

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 pub(super) const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 /// For everything that a test waits for.
-pub(super) const PATIENCE: u64 = 90;
+pub(super) const TIMEOUT: u64 = 90;
 /// The range of all pods: apart from the addresses of the test's own networks.
 pub(super) const CLUSTER: &str = "10.192.0.0/12";
 /// Where pods answer with the address that they see.
@@ -212,7 +212,7 @@ impl Cluster {
 
     /// Waits until a node's condition has this status, and returns it.
     pub(super) fn condition(&self, machine: &Machine, kind: &str, status: &str) -> Value {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let node = self.get(&["node", machine.node()]);
             let node = node.map_err(|error| format!("{error}\n{}", machine.agent.log()))?;
             let all = node["status"]["conditions"]
@@ -265,7 +265,7 @@ impl Cluster {
         self.kubectl
             .run_with_input(&["apply", "-f", "-"], &pod.to_string())
             .ok();
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let pod = self.get(&["pod", name])?;
             let ready = pod["status"]["containerStatuses"][0]["ready"] == true;
             let address = pod["status"]["podIP"]
@@ -317,7 +317,7 @@ impl Cluster {
     /// Waits until a pod reaches an address, and returns the address that the other end sees.
     #[track_caller]
     pub(super) fn seen_by(&self, from: &str, to: Ipv4Addr) -> Ipv4Addr {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let answer = self.kubectl.run(&[
                 "exec",
                 from,
@@ -341,7 +341,7 @@ impl Cluster {
     /// The same, from the host of a machine.
     #[track_caller]
     pub(super) fn host_seen_by(&self, machine: usize, to: Ipv4Addr) -> Ipv4Addr {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let output = wget(&self.machines[machine], to);
             let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             text.parse()

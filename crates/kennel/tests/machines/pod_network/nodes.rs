@@ -3,7 +3,7 @@
 use kennel_testkit::machine::possible;
 use kennel_testkit::{Deadline, eventually};
 
-use super::fixture::{Cluster, PATIENCE};
+use super::fixture::{Cluster, TIMEOUT};
 use super::traffic::{PORTS, Traffic};
 
 #[test]
@@ -33,7 +33,7 @@ fn n1_4_a_node_that_joins_is_reached_and_one_that_leaves_is_forgotten() {
     let range = c.octets();
     let range = format!("{}.{}.{}.", range[0], range[1], range[2]);
     for machine in &cluster.machines {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let traces = machine
                 .run("ip route; ip neigh show dev kennel-vxlan; bridge fdb show dev kennel-vxlan");
             let found = traces.lines().find(|line| line.contains(&range));
@@ -79,7 +79,7 @@ fn follows_an_address(cluster: &Cluster) {
     moved.run(&format!(
         "ip addr del {old}/24 dev eth0; ip addr add {new}/24 dev eth0; ip route add default via {router}"
     ));
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let node = cluster.get(&["node", moved.node()])?;
         let address = &node["status"]["addresses"][0]["address"];
         (*address == new.to_string())
@@ -89,7 +89,7 @@ fn follows_an_address(cluster: &Cluster) {
     assert_eq!(cluster.seen_by("a", b), a, "routes follow");
     cluster.host_seen_by(1, a);
     // The server reaches the agent at the new address, and accepts its certificate.
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let logs = cluster.kubectl.run(&["logs", "b"]);
         (logs.code == 0)
             .then_some(())

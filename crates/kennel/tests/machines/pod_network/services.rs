@@ -7,7 +7,7 @@ use kennel_testkit::machine::possible;
 use kennel_testkit::{Deadline, eventually};
 use serde_json::{Value, json};
 
-use super::fixture::{Cluster, PATIENCE};
+use super::fixture::{Cluster, TIMEOUT};
 
 const ASK: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -125,7 +125,7 @@ impl Fixture {
 
     /// Waits until these pods answer, each of them. Returns the last answers.
     fn until(&self, from: Asker, kind: &str, address: &str, port: u16, pods: &[&str]) -> String {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let answers = self.ask(from, kind, address, port, MANY);
             let mut found: Vec<&str> = answers
                 .lines()
@@ -140,7 +140,7 @@ impl Fixture {
 
     /// Waits until a single question has this result.
     fn until_result(&self, from: Asker, kind: &str, address: &str, port: u16, expected: &str) {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let found = self.ask(from, kind, address, port, 1);
             (found.trim() == format!("1 {expected}"))
                 .then_some(())
@@ -186,7 +186,7 @@ fn n5_services_work_between_machines_on_one_link_and_behind_a_router() {
         (Asker::Machine(2), ip.clone(), 80),
         (Asker::Outside, fixture.node(0), port),
     ] {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let answers = fixture.ask(from, "tcp", &address, port, MANY);
             let is_one = answers.lines().count() == 1 && answers.starts_with("24 ");
             is_one

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use kennel_testkit::{Deadline, Kubectl, Version, eventually};
 
-use super::fixture::{Cluster, PATIENCE, PORT, url};
+use super::fixture::{Cluster, PORT, TIMEOUT, url};
 
 /// Where the pod at the other end listens.
 const ECHO_PORT: u16 = 9000;
@@ -37,7 +37,7 @@ impl Traffic {
         let echo = ECHO.replace("PORT", &ECHO_PORT.to_string());
         kubectl.run(&["exec", to, "--", "sh", "-c", &echo]).ok();
         let listens = format!("netstat -ltn | grep ':{ECHO_PORT} '");
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let found = kubectl.run(&["exec", to, "--", "sh", "-c", &listens]);
             (found.code == 0).then_some(()).ok_or(found.stderr)
         });
@@ -56,7 +56,7 @@ impl Traffic {
     /// Waits until more has come back through the connection that stays, and another request was answered.
     pub(super) fn until_goes_on(&self) {
         let before = self.counts().unwrap_or_default();
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let now = self.counts()?;
             let goes_on = now.0 > before.0 && now.1 > before.1;
             goes_on
@@ -68,7 +68,7 @@ impl Traffic {
     /// Ends it. No request may have failed, and of the connection nothing may be lost.
     pub(super) fn end(self) {
         self.until_goes_on();
-        eventually(Deadline::seconds(PATIENCE), || self.run("touch stop"));
+        eventually(Deadline::seconds(TIMEOUT), || self.run("touch stop"));
         let failed = self.until_run("cat failed");
         assert_eq!(failed, "", "no request failed");
         let echoed = self.until_run("cat echoed");
@@ -88,7 +88,7 @@ impl Traffic {
     }
 
     fn until_run(&self, script: &str) -> String {
-        eventually(Deadline::seconds(PATIENCE), || self.run(script))
+        eventually(Deadline::seconds(TIMEOUT), || self.run(script))
     }
 
     fn run(&self, script: &str) -> Result<String, String> {

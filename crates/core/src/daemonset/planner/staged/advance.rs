@@ -53,9 +53,8 @@ impl Planner {
     fn step_rollout(&mut self, set: SetId) {
         let steady = self.steady;
         let known = &mut self.sets[set];
-        let Some(staged) = known.staged.as_deref_mut() else {
-            return;
-        };
+        let staged = known.staged.as_deref_mut();
+        let staged = staged.expect("only a set with a rollout policy takes steps");
         if staged.totals.healthy > staged.most_healthy {
             staged.most_healthy = staged.totals.healthy;
             staged.progressed = Some(steady);

@@ -54,7 +54,7 @@ struct Found<'a> {
 
 /// Where a node stands in its rollout.
 #[derive(Clone, Copy)]
-struct Turn<'a> {
+struct NodeRollout<'a> {
     found: Found<'a>,
     /// The target's pod.
     judged: Option<PodId>,
@@ -89,11 +89,11 @@ impl Staged {
         let target = set.active.as_ref()?;
         let slot = set.slots.get(node.index()).copied().unwrap_or_default();
         let mut mine = self.slots.get(node.index()).copied().unwrap_or_default();
-        let turn = self.turn(set, node, &slot, &mine, context)?;
-        let mut decision = self.decide_turn(set, node, &slot, &mine, &turn, group, context)?;
+        let rollout = self.node_rollout(set, node, &slot, &mine, context)?;
+        let mut decision = self.decide_node(set, node, &slot, &mine, &rollout, group, context)?;
         let create_failed = set.creates.get(&node).is_some_and(Expectation::has_failed);
-        self.observe(&mut mine, &turn, create_failed, context);
-        match self.judge_turn(node, &slot, &mut mine, &turn, context) {
+        self.observe(&mut mine, &rollout, create_failed, context);
+        match self.judge_node(node, &slot, &mut mine, &rollout, context) {
             Charge::AsDecided => {}
             Charge::Free => {
                 decision.rollout.unavailable = false;
@@ -104,7 +104,7 @@ impl Staged {
                 decision.rollout.surge = target.mode.surges;
             }
         }
-        if decision.status.desired && turn.unreachable {
+        if decision.status.desired && rollout.unreachable {
             decision.status = StatusCounts {
                 misscheduled: !group.is_empty(),
                 ..StatusCounts::default()
@@ -122,14 +122,14 @@ impl Staged {
     }
 
     /// Which revision the node is driven to, and what holds it back.
-    fn turn<'a>(
+    fn node_rollout<'a>(
         &self,
         set: &Set,
         node: NodeId,
         slot: &Slot,
         mine: &StagedSlot,
         context: Context<'a>,
-    ) -> Option<Turn<'a>> {
+    ) -> Option<NodeRollout<'a>> {
         let target = set.active.as_ref()?;
         let readiness = context.nodes.readiness(node);
         let skips = self.policy.down_nodes == DownNodes::Skip;
@@ -141,7 +141,7 @@ impl Staged {
             Standing::Direct => Driven::Target,
             _ => self.drive(admitted, found),
         };
-        Some(Turn {
+        Some(NodeRollout {
             found,
             judged,
             readiness,
@@ -179,27 +179,27 @@ impl Staged {
         clippy::too_many_arguments,
         reason = "one call, and every argument is a fact about the node"
     )]
-    fn decide_turn(
+    fn decide_node(
         &self,
         set: &Set,
         node: NodeId,
         slot: &Slot,
         mine: &StagedSlot,
-        turn: &Turn<'_>,
+        rollout: &NodeRollout<'_>,
         group: &mut Vec<Member>,
         context: Context<'_>,
     ) -> Option<Decision> {
         let target = set.active.as_ref()?;
-        let stays = turn.holds && turn.found.any;
-        let fit = fit(slot.fit, mine.stable_fit, turn.driven, stays);
-        let revision = match (turn.driven, &self.stable) {
+        let stays = rollout.holds && rollout.found.any;
+        let fit = fit(slot.fit, mine.stable_fit, rollout.driven, stays);
+        let revision = match (rollout.driven, &self.stable) {
             (Driven::Stable, Some(stable)) => &stable.active,
             _ => target,
         };
         let adopting = collect_members(group, slot, revision, context.pods, context.now);
         for member in group.iter_mut() {
             let hot = context.pods.hot(member.id);
-            member.updated = turn.holds || self.is_of(hot, revision);
+            member.updated = rollout.holds || self.is_of(hot, revision);
         }
         let create = set.creates.get(&node);
         let observed = set.reported.observed_generation;
@@ -215,14 +215,14 @@ impl Staged {
             backoff_until: backoff.map_or(Timestamp::MIN, |b| b.until(observed)),
             now: context.now,
         });
-        decision.driven = turn.driven;
-        let may_turn = turn.admitted && !turn.holds;
+        decision.driven = rollout.driven;
+        let may_change = rollout.admitted && !rollout.holds;
         let turn_of = (slot.fit, mine.stable_fit, target.mode);
-        self.turn_in_budget(&mut decision, turn_of, may_turn, group, context.now);
-        if turn.unreachable || turn.driven == Driven::Nowhere {
+        self.turn_in_budget(&mut decision, turn_of, may_change, group, context.now);
+        if rollout.unreachable || rollout.driven == Driven::Nowhere {
             decision.create = false;
         }
-        if turn.driven == Driven::Nowhere && group.is_empty() {
+        if rollout.driven == Driven::Nowhere && group.is_empty() {
             // Without stable it gets nothing before its turn.
             decision.rollout.unavailable = false;
         }
@@ -230,18 +230,18 @@ impl Staged {
     }
 
     /// Judges the node.
-    fn judge_turn(
+    fn judge_node(
         &self,
         node: NodeId,
         slot: &Slot,
         mine: &mut StagedSlot,
-        turn: &Turn<'_>,
+        rollout: &NodeRollout<'_>,
         context: Context<'_>,
     ) -> Charge {
-        let Turn {
+        let NodeRollout {
             found, admitted, ..
-        } = *turn;
-        let blamed = self.blames(mine, node, turn, context);
+        } = *rollout;
+        let blamed = self.blames(mine, node, rollout, context);
         let skips = self.policy.down_nodes == DownNodes::Skip;
         let pod = found.target;
         let evidence = Evidence {
@@ -249,7 +249,7 @@ impl Staged {
             restarts: pod.map_or(0, |pod| pod.restarts),
             before: pod.map_or(Before::None, |pod| self.before_of(pod, mine)),
             blamed,
-            skipped: skips && turn.readiness != Readiness::Ready,
+            skipped: skips && rollout.readiness != Readiness::Ready,
         };
         let wanted = mine.selected.by_target;
         // Its taints keep the pod away.
@@ -284,7 +284,7 @@ impl Staged {
                 && failed.is_none()
                 && !judgement.excused,
             failed,
-            on_target: found.target_remains && !turn.unreachable,
+            on_target: found.target_remains && !rollout.unreachable,
         };
         if blamed && failed.is_some() && !self.accepts_failures() {
             Charge::Blamed
@@ -392,7 +392,7 @@ impl Staged {
         &self,
         decision: &mut Decision,
         (target, stable, mode): (Option<Fit>, Option<Fit>, UpdateMode),
-        may_turn: bool,
+        may_change: bool,
         group: &[Member],
         now: Timestamp,
     ) {
@@ -406,7 +406,7 @@ impl Staged {
         if target.run && !stable.run && group.is_empty() && decision.create {
             // It lacks nothing before its turn.
             (decision.create, decision.rollout.unavailable) = (false, false);
-            if may_turn {
+            if may_change {
                 decision.role = RolloutRole::Gain;
             }
         } else if target.run && !stable.run && mode.surges {
@@ -418,7 +418,7 @@ impl Staged {
             let available = |pod: &&Member| pod.available(now) && !pod.is_leaving();
             if let Some(pod) = group.iter().find(available) {
                 decision.deletes.retain(|(id, _)| *id != pod.id);
-                if may_turn && pod.delete_blocked_until <= now {
+                if may_change && pod.delete_blocked_until <= now {
                     decision.role = RolloutRole::Candidate(pod.id);
                 }
             }
@@ -438,17 +438,17 @@ impl Staged {
     fn observe(
         &self,
         mine: &mut StagedSlot,
-        turn: &Turn<'_>,
+        rollout: &NodeRollout<'_>,
         create_failed: bool,
         context: Context<'_>,
     ) {
-        let Turn {
+        let NodeRollout {
             found,
             judged,
             admitted,
             readiness,
             ..
-        } = *turn;
+        } = *rollout;
         let tick = context.tick;
         if mine.judged != judged {
             mine.judged = judged;
@@ -475,10 +475,10 @@ impl Staged {
         &self,
         mine: &mut StagedSlot,
         node: NodeId,
-        turn: &Turn<'_>,
+        rollout: &NodeRollout<'_>,
         context: Context<'_>,
     ) -> bool {
-        let Some(since) = self.suspects(node, turn, context) else {
+        let Some(since) = self.suspects(node, rollout, context) else {
             mine.blamed = None;
             return false;
         };
@@ -489,9 +489,14 @@ impl Staged {
     }
 
     /// Since when a node is down that got the target's pod shortly before, if that is long enough.
-    fn suspects(&self, node: NodeId, turn: &Turn<'_>, context: Context<'_>) -> Option<Tick> {
-        let is_judged = turn.admitted && self.standing == Standing::Staged;
-        let pod = turn.found.target.filter(|_| is_judged)?;
+    fn suspects(
+        &self,
+        node: NodeId,
+        rollout: &NodeRollout<'_>,
+        context: Context<'_>,
+    ) -> Option<Tick> {
+        let is_judged = rollout.admitted && self.standing == Standing::Staged;
+        let pod = rollout.found.target.filter(|_| is_judged)?;
         let since = context.nodes.down_since(node)?;
         let view = context.nodes.view(node);
         let cordoned = view.is_none_or(|view| view.unschedulable);
