@@ -16,6 +16,7 @@ use kennel_control::{
     control_plane_role, daemonset, disruption, endpoints, garbage_collector, namespaces, node_ipam,
     podgc, resource_quota, scheduler, token_cleaner,
 };
+use kennel_core::pod_network::MODE_ANNOTATION;
 use kube::Client;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
@@ -96,7 +97,8 @@ fn cluster(path: &str) -> Value {
             "metadata": {"name": "ns", "uid": "nu", "deletionTimestamp": old},
             "spec": {"finalizers": ["kubernetes"]}}]),
         "/api/v1/nodes" => json!([{
-            "metadata": {"name": "n1", "uid": "n1u", "resourceVersion": "1"},
+            "metadata": {"name": "n1", "uid": "n1u", "resourceVersion": "1",
+                "annotations": {MODE_ANNOTATION: "auto"}},
             "spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]},
             "status": {"allocatable": {"cpu": "4", "memory": "4Gi", "pods": "10"},
                        "conditions": [{"type": "Ready", "status": "True"}]}}]),
