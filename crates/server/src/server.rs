@@ -139,7 +139,7 @@ impl Server {
         let mut serve = |work, check, listener| {
             let accepting = Arc::new(Accepting::new(check));
             let checked = Arc::clone(&accepting);
-            api.add_health_checks(move |_| vec![checked.outcome(Instant::now())]);
+            api.add_health_checks(move |endpoint| vec![checked.outcome(endpoint, Instant::now())]);
             let (tls, api, stop) = (certificates.tls.clone(), Arc::clone(&api), stop.clone());
             let serving = listen::serve(listener, tls, api, config.timeouts, accepting, stop);
             listeners.spawn(work, serving);

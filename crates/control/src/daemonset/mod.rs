@@ -41,7 +41,7 @@ pub use metrics::{METRICS, Metrics, ROLLOUT_METRICS};
 use recorders::Recorders;
 
 /// The source that events name.
-const COMPONENT: &str = "daemonset-controller";
+pub const COMPONENT: &str = "daemonset-controller";
 /// The lease of the election in which all DaemonSet controllers of Kennel take part.
 pub const LEASE_NAMESPACE: &str = "kube-system";
 pub const LEASE_NAME: &str = "kennel-daemonset-controller";

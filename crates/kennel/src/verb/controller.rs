@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 use kennel_agent::kubeconfig_certificate::KubeconfigCertificate;
+use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::fence::Fence;
 use kennel_client::lease::{Elector, Leadership, Lease, Timing};
 use kennel_client::metrics::{Observed, Page};
@@ -13,7 +14,9 @@ use kennel_client::write::Writer;
 use kennel_control::daemonset::{self, Metrics, Settings};
 use kennel_control::frame::{self, Setup};
 use kennel_control::informers::Informers;
+use kennel_core::certificates::expiry;
 use kennel_standalone::supervisor::with_informers;
+use kennel_types::Identity;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +38,6 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
 async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> anyhow::Result<()> {
     let config = cluster::config(args.kubeconfig.as_deref()).await?;
     let certificate = KubeconfigCertificate::of(&config);
-    tokio::spawn(stop.clone().run_until_cancelled_owned(certificate.warn()));
     let client = cluster::client_of(config)?;
     let elects = args.election.leader_elect;
     let fence = if elects {
@@ -63,6 +65,12 @@ async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> 
         identity,
         timing,
     };
+    tokio::spawn(warn(
+        certificate,
+        client.clone(),
+        lease.clone(),
+        stop.clone(),
+    ));
     let source = MetricsSource {
         metrics: settings.metrics.clone(),
         rounds: setup.metrics.clone(),
@@ -103,6 +111,27 @@ async fn term(client: Client, settings: Settings, setup: Setup) -> anyhow::Resul
     let stop = setup.stop.clone();
     let controller = daemonset::run(client, &mut informers, settings, setup);
     Ok(Box::pin(with_informers(controller, informers, stop)).await?)
+}
+
+/// Warns of the end of the kubeconfig's certificate: in the log, and by an event about the Lease, also of a standby replica.
+async fn warn(
+    certificate: KubeconfigCertificate,
+    client: Client,
+    lease: Lease,
+    stop: CancellationToken,
+) {
+    let writer = Writer::new(client, Fence::open());
+    let component = daemonset::COMPONENT;
+    let (recorder, written) =
+        Recorder::of_instance(writer, component, &lease.identity, stop.clone());
+    let object = Identity::new(&lease.namespace, &lease.name, "");
+    let about = Reference::new("coordination.k8s.io/v1", "Lease", &object);
+    let record = |warning| {
+        let note = Note::new(true, expiry::REASON, warning);
+        recorder.emit(about.clone(), note);
+    };
+    let warn = async { tokio::join!(certificate.warn(record), written) };
+    stop.run_until_cancelled(warn).await;
 }
 
 /// The holder identity in the lease: the host name, and a random suffix.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kennel_testkit::machine::Image;
 use kennel_testkit::{Answer, Deadline, Kubectl, Version, eventually, fetch, fetch_within};
+use serde_json::Value;
 
 use super::fleet::{Engine, Fleet, TIMEOUT, is_ready};
 
@@ -42,6 +43,7 @@ fn look(engine: Engine) {
         forwards_ports(&kubectl);
         describes(&kubectl, &fleet);
     }
+    are_audited(&fleet);
 }
 
 const PODS: &str = r#"
@@ -246,6 +248,35 @@ fn forwards_ports(kubectl: &Kubectl) {
             assert!(asked.join().unwrap().ends_with("here I am\n"));
         }
     });
+}
+
+/// Each kubectl's sessions are in the audit log.
+fn are_audited(fleet: &Fleet) {
+    let file = fleet.server.data_dir().join("audit/audit.log");
+    for (subresource, pod) in [
+        ("exec", "talker"),
+        ("attach", "listener"),
+        ("portforward", "web"),
+    ] {
+        let is_session = |line: &Value| {
+            let about = &line["objectRef"];
+            line["responseStatus"]["code"] == 101
+                && line["user"]["username"] == "kennel-admin"
+                && (&about["resource"], &about["namespace"]) == (&"pods".into(), &"default".into())
+                && (&about["subresource"], &about["name"]) == (&subresource.into(), &pod.into())
+        };
+        eventually(Deadline::seconds(PATIENCE), || {
+            let text = fs::read_to_string(&file).unwrap();
+            let lines = text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
+            let sessions = lines.filter(is_session).count();
+            let whole = sessions >= Version::ALL.len();
+            whole
+                .then_some(())
+                .ok_or(format!("{sessions} {subresource} in {text}"))
+        });
+    }
 }
 
 fn describes(kubectl: &Kubectl, fleet: &Fleet) {
