@@ -157,7 +157,7 @@ mod tests {
         let accepting = Accepting::new("listener");
         let failure = |endpoint| {
             let later = Instant::now() + 8 * TURN;
-            accepting.turn_at(later);
+            accepting.completed_iteration_at(later);
             accepting.outcome(endpoint, later).result.err()
         };
         // Nobody connects.
