@@ -224,7 +224,7 @@ mod tests {
     use serde_json::json;
 
     fn from(object: Value) -> PodView {
-        pod(&serde_json::from_value(object).unwrap()).unwrap()
+        pod::<ContainerHealth>(&serde_json::from_value(object).unwrap()).unwrap()
     }
 
     #[test]
@@ -233,7 +233,8 @@ mod tests {
             let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "x", "uid": "u",
                                "controller": controller});
             let object = json!({"metadata": {"ownerReferences": [owner]}});
-            pod(&serde_json::from_value(object).unwrap()).map(|pod| pod.controller)
+            let decoded = serde_json::from_value(object).unwrap();
+            pod::<ContainerHealth>(&decoded).map(|pod| pod.controller)
         };
         assert_eq!(owned_by("DaemonSet", true), Some(Some("u".into())));
         assert_eq!(owned_by("DaemonSet", false), Some(None));

@@ -151,6 +151,7 @@ mod tests {
         let agent = Program {
             package: "kennel-agent",
             profile: "agent",
+            features: "",
         };
         let sources = agent.sources();
         for expected in [

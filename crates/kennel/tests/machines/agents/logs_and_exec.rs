@@ -265,7 +265,7 @@ fn are_audited(fleet: &Fleet) {
                 && (&about["resource"], &about["namespace"]) == (&"pods".into(), &"default".into())
                 && (&about["subresource"], &about["name"]) == (&subresource.into(), &pod.into())
         };
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let text = fs::read_to_string(&file).unwrap();
             let lines = text
                 .lines()

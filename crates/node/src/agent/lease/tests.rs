@@ -232,7 +232,7 @@ async fn an_agent_that_watches_its_restored_lease_can_be_stopped() {
     let stop = CancellationToken::new();
     let before = Instant::now();
     let ends = async {
-        fence.closed_by_time().await;
+        fence.wait_closed().await;
         stop.cancel();
         std::future::pending::<()>().await;
     };
