@@ -8,6 +8,7 @@
 
 mod rows;
 mod unserved;
+mod versions;
 
 use kennel_core::quota::Measurement;
 use kennel_types::Verb;
@@ -23,6 +24,7 @@ use crate::table::printers::Printer;
 pub use rows::{EMPTY, MEASURED, POSTED, RESOURCES};
 pub(crate) use unserved::instead;
 pub use unserved::{UNSERVED, Unserved};
+pub(crate) use versions::is_version;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {

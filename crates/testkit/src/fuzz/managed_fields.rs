@@ -33,6 +33,7 @@ fn apply_twice(row: &Resource, object: &Value, config: &Value) {
         manager: "fuzz",
         api_version: &row.api_version(),
         subresource: "",
+        is_version: &|_| true,
         ignored: &FieldSet::default(),
         now: NOW,
     };
