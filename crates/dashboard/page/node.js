@@ -8,6 +8,7 @@ import { ago, moment } from "./time.js";
 const AGAIN_MS = 5_000;
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
+const KIB = 2 ** 10;
 // Conditions for which `True` is good; for all others it is trouble.
 const GOOD_IF_TRUE = new Set(["Ready"]);
 
@@ -227,5 +228,8 @@ function cpu(millicores) {
 }
 
 function memory(bytes) {
+  if (bytes < MIB) {
+    return `${Math.round(bytes / KIB)} KiB`;
+  }
   return bytes >= GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${Math.round(bytes / MIB)} MiB`;
 }

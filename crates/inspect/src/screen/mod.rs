@@ -175,7 +175,10 @@ impl Frame<'_> {
                 CellState::NotEligible => counts.get(state) + self.excluded,
                 _ => counts.get(state),
             };
-            let text = cut(&format!(" {} {count}", state.name()), columns - 1);
+            let text = cut(
+                &format!(" {} {count}", state.name()),
+                columns.saturating_sub(1),
+            );
             let needed = 1 + text.len() + 3;
             if width > 0 && width + needed > columns {
                 lines.push(String::new());

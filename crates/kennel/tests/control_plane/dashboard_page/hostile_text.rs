@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::fixture::Page;
-use super::views::corners;
+use super::views::point_at_cell;
 
 const SCRIPT: &str = "<img src=x onerror=\"window.owned=1\"><script>window.owned=1</script>";
 /// Longer than any layout expects.
@@ -94,8 +94,7 @@ fn hostile_text_of_pods_is_text_where_nodes_are_explained() {
         .ok();
     page.show_agent();
     page.wait_for_count("failed", 1);
-    let (x, y) = corners(browser, "--state-failed")[0];
-    browser.point_at(x + 3, y + 3);
+    point_at_cell(browser, "--state-failed");
     browser.until_text(".tooltip", SCRIPT);
     let inside = "const box = document.querySelector('.tooltip').getBoundingClientRect();
         return box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;";

@@ -13,7 +13,8 @@ fn a_log_is_followed() {
     let Some(browser) = start(&Options::default()) else {
         return;
     };
-    let command = "i=0; while :; do i=$((i+1)); echo \"line $i <b>bold</b>\"; sleep 1; done";
+    let command =
+        "i=0; while :; do i=$((i+1)); echo \"line $i <b>bold</b>\" || exit; sleep 1; done";
     let node = RealNode::start(command, "line 2");
     let dashboard = Dashboard::start(KENNEL, &node.kennel.kubeconfig(), &[]);
     browser.open(dashboard.address());

@@ -13,7 +13,10 @@ fn a_node_shows_what_it_and_its_daemons_use() {
     let Some(browser) = start(&Options::default()) else {
         return;
     };
-    let node = RealNode::start("echo begins; while :; do :; done", "begins");
+    // Busy, until nobody reads what it writes any more.
+    let command =
+        "while :; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo busy || exit; done";
+    let node = RealNode::start(command, "busy");
     let dashboard = Dashboard::start(KENNEL, &node.kennel.kubeconfig(), &[]);
     browser.open(dashboard.address());
     browser.until_text(".rows", "agent");
@@ -29,7 +32,7 @@ fn a_node_shows_what_it_and_its_daemons_use() {
     // The daemon, which is busy.
     let daemon = "const cells = [...document.querySelectorAll('.node-view tbody tr td.number')];
         const [restarts, cpu, memory] = cells.map((e) => e.innerText);
-        return /^[1-9]/.test(cpu) && /^[0-9.]+ [MG]iB$/.test(memory) && [restarts, cpu, memory];";
+        return /^[1-9]/.test(cpu) && /^[1-9][0-9.]* [KMG]iB$/.test(memory) && [restarts, cpu, memory];";
     let daemon = browser.until("what the daemon uses", daemon, &[]);
     assert_eq!(daemon[0], "0", "{daemon}");
     picture(&browser, "node_use");

@@ -1,6 +1,7 @@
 //! Every view shows what the cluster has.
 
 use kennel_browser::{Browser, Options};
+use kennel_testkit::{Deadline, eventually};
 use serde_json::{Value, json};
 
 use super::fixture::Page;
@@ -49,7 +50,26 @@ fn all_daemonsets_are_listed_and_found_by_search() {
         )],
     );
     browser.until_text(".rows tbody tr", "6");
-    // A release in stages that waits for a person: its stage, its outcome, and why.
+    rows_have_stages_and_outcomes(&page);
+    namespaces_are_chosen(browser);
+
+    browser.click("input[type=search]");
+    browser.press("agent");
+    browser.until(
+        "only what matches",
+        "return document.querySelectorAll('.rows tbody tr').length === 1;",
+        &[],
+    );
+    browser.press_button("default / agent");
+    page.wait_for_picture();
+    assert!(browser.address().ends_with("#/ds/default/agent"));
+    browser.until_text("h1", "agent");
+    page.check_console();
+}
+
+/// A release in stages that waits for a person: its stage, its outcome, and why.
+fn rows_have_stages_and_outcomes(page: &Page) {
+    let browser = &page.browser;
     page.rollout.apply("2");
     let row = |name: &str| {
         let script = "const rows = [...document.querySelectorAll('.rows tbody tr')];
@@ -73,8 +93,9 @@ fn all_daemonsets_are_listed_and_found_by_search() {
         (&json!("–"), &json!("complete"))
     );
     page.picture("overview");
+}
 
-    // Only one namespace.
+fn namespaces_are_chosen(browser: &Browser) {
     let choose = "const select = document.querySelector('.overview select');
         select.value = arguments[0];
         select.dispatchEvent(new Event('change'));";
@@ -96,19 +117,6 @@ fn all_daemonsets_are_listed_and_found_by_search() {
         "return document.querySelectorAll('.rows tbody tr').length === 3;",
         &[],
     );
-
-    browser.click("input[type=search]");
-    browser.press("agent");
-    browser.until(
-        "only what matches",
-        "return document.querySelectorAll('.rows tbody tr').length === 1;",
-        &[],
-    );
-    browser.press_button("default / agent");
-    page.wait_for_picture();
-    assert!(browser.address().ends_with("#/ds/default/agent"));
-    browser.until_text("h1", "agent");
-    page.check_console();
 }
 
 #[test]
@@ -199,12 +207,9 @@ fn pointing_at_a_node_says_why() {
     page.show_agent();
     page.wait_for_count("failed", 1);
     browser.until_text(".title", "failed, paused");
-    // Its cross may look like further corners.
-    let (x, y) = corners(browser, "--state-failed")[0];
     let shown = "return !document.querySelector('.tooltip').hidden;";
     assert_eq!(browser.run(shown, &[]), false);
-    browser.point_at(x + 3, y + 3);
-    browser.until("the tooltip", shown, &[]);
+    point_at_cell(browser, "--state-failed");
     browser.until_text(".tooltip", "failed");
     // And after a moment what `kennel why` says.
     browser.until_text(".tooltip", "exited with code 1");
@@ -336,8 +341,23 @@ fn coloured_cells(browser: &Browser, variable: &str) -> usize {
     corners(browser, variable).len()
 }
 
+/// Moves the mouse to the first cell that has the colour of a variable, and waits for the tooltip: cells move while what is
+/// above them appears.
+pub(super) fn point_at_cell(browser: &Browser, variable: &str) {
+    let shown = "return !document.querySelector('.tooltip').hidden;";
+    eventually(Deadline::seconds(60), || {
+        // The cross of a cell that has failed may look like further corners.
+        let corners = corners(browser, variable);
+        let (x, y) = corners.first().ok_or("no such cell".to_owned())?;
+        browser.point_at(1, 1);
+        browser.point_at(x + 3, y + 3);
+        let found = browser.run(shown, &[]) == true;
+        found.then_some(()).ok_or(format!("{corners:?}"))
+    });
+}
+
 /// The corners of the cells that have the colour of a variable, in CSS pixels of the window.
-pub(super) fn corners(browser: &Browser, variable: &str) -> Vec<(i64, i64)> {
+fn corners(browser: &Browser, variable: &str) -> Vec<(i64, i64)> {
     let script = "const canvas = document.querySelector('.waffle canvas');
         const probe = document.body.appendChild(document.createElement('i'));
         probe.style.color = `var(${arguments[0]})`;
