@@ -31,7 +31,7 @@ pub use memory::Watch;
 pub use record::{Durability, Event, History, Op, Page, Record, Revision, Written};
 pub use seal::{Opened, Seal, SealError};
 pub use sqlite::{
-    DATABASE_FILE, Directory, LOCK_FILE, Offline, Options, RawValue, SCHEMA_VERSION, SqliteStore,
-    ValueReport,
+    DATABASE_FILE, Directory, LOCK_FILE, LogDamage, Offline, Options, RawValue, SCHEMA_VERSION,
+    SqliteStore, ValueReport,
 };
 pub use stats::Stats;

@@ -18,6 +18,15 @@ struct Rejection<H> {
     by_batch: bool,
 }
 
+/// What a failed commit means for its writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Nothing was stored.
+    Certain,
+    /// A crash before the next commit may leave all of them stored.
+    Uncertain,
+}
+
 /// A batch with every decision made.
 pub(super) struct Batch<H> {
     /// One event per accepted write, in revision order.
@@ -76,7 +85,11 @@ impl<H: Send + Sync + 'static> Batch<H> {
 
     /// Answers all callers after a failed commit. Rejections that do not depend on the batch stay as they
     /// are. Returns deletes for an attempt of their own, unless the batch had nothing else.
-    pub(super) fn fail(self, reason: &str) -> Vec<Request<H>> {
+    pub(super) fn fail(self, reason: &str, failure: Failure) -> Vec<Request<H>> {
+        let error = || match failure {
+            Failure::Certain => WriteError::Unavailable(reason.to_owned()),
+            Failure::Uncertain => WriteError::Unknown(reason.to_owned()),
+        };
         let only_deletes = self.events.iter().all(|event| event.after.is_none());
         let mut deletes = Vec::new();
         for ((answer, written), event) in self.accepted.into_iter().zip(&self.events) {
@@ -87,7 +100,7 @@ impl<H: Send + Sync + 'static> Batch<H> {
                     answer,
                 });
             } else {
-                drop(answer.send(Err(WriteError::Unavailable(reason.to_owned()))));
+                drop(answer.send(Err(error())));
             }
         }
         for (answer, Rejection { error, by_batch }) in self.rejected {

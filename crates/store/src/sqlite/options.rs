@@ -27,6 +27,10 @@ const WRITE_QUEUE: usize = 8_192;
 /// The interval at which kubelets renew their leases: a crash loses one heartbeat per node.
 const LAZY_FLUSH: Duration = Duration::from_secs(10);
 
+/// Pages of the log (16 MB): rarely enough that a page rewritten often is copied once, often enough that copying takes
+/// tens of milliseconds.
+const CHECKPOINT_PAGES: usize = 4096;
+
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The data directory; created with mode 0700 when missing.
@@ -44,6 +48,8 @@ pub struct Options {
     pub write_queue: usize,
     /// The longest time until a lazy write is on disk.
     pub lazy_flush: Duration,
+    /// The log is copied into the database file after about this many pages.
+    pub checkpoint_pages: usize,
     /// Encryption of values; none stores them as they are.
     pub seal: Option<Arc<dyn Seal>>,
 }
@@ -58,6 +64,7 @@ impl Options {
             watch_buffer: WATCH_BUFFER_EVENTS,
             write_queue: WRITE_QUEUE,
             lazy_flush: LAZY_FLUSH,
+            checkpoint_pages: CHECKPOINT_PAGES,
             seal: None,
         }
     }

@@ -121,6 +121,12 @@ fn report(found: &Examination, data_dir: &Path) -> Result<String, std::fmt::Erro
             writeln!(text, "           {report}")?;
         }
     }
+    if let Some(damage) = &found.log {
+        writeln!(
+            text,
+            "DAMAGED  {damage}. While a server runs, it has them in memory: make a backup now. Without one, restore a backup"
+        )?;
+    }
     write_values(&mut text, found)?;
     if !found.set_aside.is_empty() {
         writeln!(

@@ -2,6 +2,7 @@
 
 mod backups;
 mod damaged;
+mod damaged_log;
 mod damaged_owners;
 mod quota;
 mod scheduled_backups;
