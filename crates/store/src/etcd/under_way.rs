@@ -8,8 +8,10 @@ use bytes::Bytes;
 
 use crate::record::{Record, Revision};
 
+type ByKey<H> = HashMap<Box<str>, Vec<Arc<Own<H>>>>;
+
 pub(super) struct UnderWay<H> {
-    keys: Mutex<HashMap<Box<str>, Vec<Arc<Own<H>>>>>,
+    keys: Mutex<ByKey<H>>,
 }
 
 /// One write under way.
@@ -32,7 +34,7 @@ impl<H> UnderWay<H> {
         }
     }
 
-    fn keys(&self) -> MutexGuard<'_, HashMap<Box<str>, Vec<Arc<Own<H>>>>> {
+    fn keys(&self) -> MutexGuard<'_, ByKey<H>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

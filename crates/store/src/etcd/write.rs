@@ -36,8 +36,8 @@ struct Planned<'a, H> {
     expected: Revision,
     /// `None` for a delete.
     own: Option<Entry<'a, H>>,
-    /// The record that a delete removes, if memory has it.
-    removed: Option<Arc<Record<H>>>,
+    /// The record of the expected revision, if memory has it.
+    known: Option<Arc<Record<H>>>,
     /// Whether a failed comparison of a create means that the key exists.
     is_create: bool,
 }
@@ -84,7 +84,6 @@ fn plan<'a, H: Send + Sync + 'static>(
         } => (expected, Some((value, head))),
         Op::Delete { expected, .. } => (expected, None),
     };
-    let is_put = content.is_some();
     let own = content.map(|(value, head)| {
         let seal = core.options.seal.as_ref();
         let sealed = seal.and_then(|seal| seal.seal(key, &value));
@@ -96,12 +95,12 @@ fn plan<'a, H: Send + Sync + 'static>(
     {
         return Err(too_large(own.stored().len()));
     }
-    let known = core.memory.get(key).filter(|_| !is_put);
+    let known = core.memory.get(key);
     Ok(Planned {
         key,
         expected,
         own,
-        removed: known.filter(|record| record.modified == expected),
+        known: known.filter(|record| record.modified == expected),
         is_create,
     })
 }
@@ -181,7 +180,7 @@ fn transaction<H>(planned: &Planned<'_, H>, lease: i64, claim: Revision) -> TxnR
             delete_range: Some(DeleteRangeRequest {
                 key: key.clone(),
                 range_end: Vec::new(),
-                prev_kv: planned.removed.is_none(),
+                prev_kv: planned.known.is_none(),
             }),
             ..RequestOp::default()
         },
@@ -283,7 +282,7 @@ fn written<H: Send + Sync + 'static>(
                     .map_err(unreadable)?,
             }
         }
-        None => match (&planned.removed, previous) {
+        None => match (&planned.known, previous) {
             (Some(removed), _) => Arc::clone(removed),
             (None, Some(previous)) => core.record(previous).map_err(unreadable)?,
             (None, None) => {
@@ -299,8 +298,12 @@ fn written<H: Send + Sync + 'static>(
 fn own_kv<H>(planned: &Planned<'_, H>, own: &Entry<'_, H>, revision: Revision) -> KeyValue {
     KeyValue {
         key: planned.key.as_bytes().to_vec(),
-        // That of an update is not known here, and nobody asks for it after an answer.
-        create_revision: signed(revision),
+        create_revision: signed(
+            planned
+                .known
+                .as_ref()
+                .map_or(revision, |known| known.created),
+        ),
         mod_revision: signed(revision),
         version: 1,
         value: own.stored().to_vec(),
@@ -331,9 +334,8 @@ async fn resolve<H: Send + Sync + 'static>(
             "etcd did not answer: {reason}"
         )))
     };
-    let response = match core.client.range(request, RESOLVE_TIMEOUT).await {
-        Ok(response) => response,
-        Err(_) => return unknown(reason),
+    let Ok(response) = core.client.range(request, RESOLVE_TIMEOUT).await else {
+        return unknown(reason);
     };
     let newest = response
         .header
