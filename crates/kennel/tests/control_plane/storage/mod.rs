@@ -3,6 +3,7 @@
 mod backups;
 mod damaged;
 mod damaged_owners;
+mod etcd;
 mod quota;
 mod scheduled_backups;
 
