@@ -180,6 +180,7 @@ fn server_config(
             max_files: audit::DEFAULT_MAX_FILES,
             skip_heartbeats: false,
         },
+        store: None,
         encryption_key_file: None,
         storage_quota: quota::QUOTA_DEFAULT,
         backups: None,

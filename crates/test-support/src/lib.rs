@@ -1,5 +1,9 @@
-//! What the tests of every crate share, the lowest layers included: seeds and skipping. Imports none of our crates, so
+//! What the tests of every crate share, the lowest layers included: seeds, skipping and an etcd. Imports none of our crates, so
 //! that each can use it; what starts servers and machines belongs to `kennel-testkit`. Never shipped.
+
+mod etcd;
+
+pub use etcd::Etcd;
 
 use std::io::Write as _;
 

@@ -96,6 +96,7 @@ pub(super) fn config(args: ServerArgs, dns_server: Option<&kennel_dns::Server>) 
     let data_dir = absolute(&args.data_dir);
     Config {
         audit: audit(&args.audit, &data_dir),
+        store: args.store.etcd(),
         encryption_key_file: args.encryption_key_file,
         clock: kennel_server::pki::Clock::default(),
         data_dir,

@@ -66,6 +66,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         event_ttl: kennel_server::expire::TTL_DEFAULT,
         timeouts: Timeouts::default(),
         audit: Options::off(),
+        store: None,
         encryption_key_file: None,
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,
         backups: None,

@@ -12,6 +12,7 @@ use kennel_agent::node::absolute;
 use kennel_server::doctor::{self, DamagedValue, Examination};
 use kennel_server::seal::Keyring;
 
+use super::backup::refuse_etcd;
 use crate::backup_args::DataArgs;
 use crate::inspect::print;
 use crate::logging;
@@ -59,6 +60,10 @@ pub(crate) async fn run(args: &DoctorArgs) -> ExitCode {
         return network::run(args).await;
     }
     let data_dir = absolute(&args.data.data_dir);
+    if let Err(error) = refuse_etcd(&data_dir) {
+        logging::print_error(&error);
+        return FAILED.into();
+    }
     let done = match (&args.raw, &args.discard) {
         (Some(key), _) => print_raw(&data_dir, key),
         (None, Some(key)) => discard(&data_dir, key),

@@ -4,6 +4,7 @@ mod backups;
 mod damaged;
 mod damaged_log;
 mod damaged_owners;
+mod etcd;
 mod quota;
 mod scheduled_backups;
 

@@ -111,6 +111,7 @@ impl Fixture {
                 ..Timeouts::default()
             },
             audit: audit::Options::off(),
+            store: None,
             encryption_key_file: None,
             clock: Clock::new(move || Timestamp::from_secs(own.seconds())).checked_every(interval),
             storage_quota: kennel_server::quota::QUOTA_DEFAULT,

@@ -123,6 +123,7 @@ async fn start(dir: &TempDir) -> Server {
             ..Timeouts::default()
         },
         audit: audit::Options::to(log),
+        store: None,
         encryption_key_file: None,
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,
         backups: None,
