@@ -31,9 +31,10 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 #   adduser          what the package depends on, to be installed in the tests
 #   groff-base       sets the manual pages
 #   g++              libFuzzer, for the fuzz targets
+#   etcd-server, etcd-client  the other engine of the store
 #   chromium, chromium-driver  the browser that opens the dashboard's page
 TEST="strace diffutils bind9-dnsutils sqlite3 curl python3 nodejs containerd runc containernetworking-plugins busybox-static libfaketime
-nftables iptables systemd procps adduser groff-base g++ chromium chromium-driver"
+nftables iptables systemd procps adduser groff-base g++ etcd-server etcd-client chromium chromium-driver"
 
 case ${1:-test} in
 build) PACKAGES=$BUILD ;;

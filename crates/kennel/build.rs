@@ -9,6 +9,7 @@ fn main() {
     let agent = Program {
         package: "kennel-agent",
         profile: "agent",
+        features: "embedded",
     };
     println!("cargo:rerun-if-changed=build.rs");
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {

@@ -9,6 +9,7 @@ fn main() {
     let shim = Program {
         package: "kennel-shim",
         profile: "shim",
+        features: "",
     };
     shim.build();
     shim.compress();

@@ -40,7 +40,7 @@ pub struct NodeArgs {
     /// [default: auto for root with a container runtime in a cluster that it has joined, else none]
     #[arg(long, value_enum, value_name = "MODE")]
     pub network: Option<NetworkMode>,
-    /// Who routes the packets of services on this machine [default: nftables for root, else none]
+    /// Service proxy: what routes packets of services on this machine [default: nftables for root, else none]
     #[arg(long, env = "KENNEL_PROXY", value_enum, value_name = "PROXY")]
     pub proxy: Option<ProxyMode>,
 
@@ -121,7 +121,7 @@ pub enum NetworkMode {
 pub enum ProxyMode {
     /// The agent, by rules of its own in the kernel's nftables
     Nftables,
-    /// Nobody, or another program such as kube-proxy or Cilium
+    /// No proxy, or one that is not part of this agent, such as kube-proxy or Cilium
     None,
 }
 

@@ -1,18 +1,12 @@
 //! Warns of the end of the client certificate of a kubeconfig, for programs that run for long and are no agents.
 
-use std::time::Duration;
-
-use kennel_client::clock;
+use kennel_client::expiry::{self, Lifetime};
 use kennel_client::metrics::{Observed, Page};
-use kennel_core::certificates::expiry;
-use kennel_node::agent::identity::expiration::Lifetime;
+use kennel_core::certificates::expiry::{is_expiring, warning};
 use kennel_node::agent::identity::kubeconfig;
 use kube::Config;
 
-/// How often the log warns.
-const LOG_INTERVAL: Duration = Duration::from_hours(24);
-/// How often to look: the wall clock may jump.
-const INTERVAL: Duration = Duration::from_mins(10);
+const WHAT: &str = "the client certificate of the kubeconfig";
 
 kennel_core::metrics! {
     pub METRICS;
@@ -29,22 +23,14 @@ impl KubeconfigCertificate {
         Self(kubeconfig::client_lifetime(&config.auth_info))
     }
 
-    /// Warns, once a day, when it ends soon. Never returns.
-    pub async fn warn(self) {
-        loop {
-            let now = clock::now();
-            let ending = self
-                .0
-                .filter(|(begin, end)| expiry::is_expiring(*begin, *end, now));
-            let pause = if let Some((_, end)) = ending {
-                const WHAT: &str = "the client certificate of the kubeconfig";
-                tracing::warn!("{}", expiry::warning(WHAT, end, now, kubeconfig::REMEDY));
-                LOG_INTERVAL
-            } else {
-                INTERVAL
-            };
-            tokio::time::sleep(pause).await;
-        }
+    /// Warns in the log, once a day, when it ends soon, and passes the warning to `record` every ten minutes. Never returns.
+    pub async fn warn(self, record: impl Fn(String) + Send) {
+        let warnings = |now| {
+            let ending = self.0.filter(|(begin, end)| is_expiring(*begin, *end, now));
+            let ending = ending.map(|(_, end)| warning(WHAT, end, now, kubeconfig::REMEDY));
+            ending.into_iter().collect()
+        };
+        expiry::warn(warnings, record).await;
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Place {
     pub runtime: String,
     /// Whether the cluster assigns pod ranges: not known of one that only a kubeconfig leads to.
     pub joined: bool,
-    /// Whom the machine reaches from the node's address, if not the internet.
+    /// A destination that the machine reaches from the node's address, if not the internet.
     pub address_peer: Option<ApiAddress>,
     /// Whether the agent routes the packets of services.
     pub service_proxy: bool,

@@ -15,7 +15,7 @@ use kennel_node::agent::identity::{
     CertificateRequest, CsrClient, Expirations, Joined, RotatingClient, authorities, rotate,
 };
 use kennel_node::agent::lock::{self, Lock};
-use kennel_node::agent::{AgentHealth, ApiAddress, Cluster, Machine, Start, start};
+use kennel_node::agent::{AgentHealth, ApiAddress, Cluster, Machine, Start, data_version, start};
 use rustls::pki_types::CertificateDer;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -97,6 +97,7 @@ struct Prepared {
 
 async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<Prepared> {
     let lock = Lock::take(&args.data_dir)?;
+    data_version::record(&args.data_dir)?;
     let machine = Machine::read(&args.data_dir);
     let name = node::name(&args.node, &machine)?;
     let listener = node::listen(args.listen, "--listen").await?;

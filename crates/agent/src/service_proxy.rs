@@ -2,18 +2,30 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use http::Request;
+use kennel_client::backoff::{Backoff, Policy};
+use kennel_core::cidr::Cidr;
+use kennel_network::overlap;
 use kennel_node::agent::ProxyLink;
 use kennel_node::cleanup::Resources;
 use kennel_proxy::{KernelError, Lock, Metrics, Proxy};
 pub use kennel_proxy::{Lock as ProxyLock, METRICS};
 use kube::Client;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{NodeArgs, ProxyMode, RuntimeKind};
 
+/// The one range of cluster IPs.
+const SERVICE_RANGE: &str = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
+/// While a network of this machine lies in that range.
+const OVERLAP_RETRY: Duration = Duration::from_secs(10);
+/// While the API server cannot be reached.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
 /// The label of a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -72,6 +84,10 @@ impl ServiceProxy {
                 }
             }
         };
+        let free = until_range_is_free(&client, &self.problem);
+        if stop.run_until_cancelled(free).await.is_none() {
+            return;
+        }
         let proxy = Proxy {
             lock: self.lock,
             client,
@@ -83,6 +99,60 @@ impl ServiceProxy {
         tokio::select! {
             () = proxy.run(stop) => {}
             () = follow_zone => {}
+        }
+    }
+}
+
+/// Whether the flags ask for the routing of services.
+pub fn is_on(args: &NodeArgs) -> bool {
+    mode(args).is_ok_and(|mode| mode == ProxyMode::Nftables)
+}
+
+/// Waits while a network of this machine lies in the range of services. A cluster that does not tell its range to nodes has
+/// none that collides, as far as the agent knows. Routes that come later are not noticed: they must not end a service.
+async fn until_range_is_free(client: &Client, problem: &watch::Sender<Option<String>>) {
+    let Some(range) = service_range(client).await else {
+        return;
+    };
+    loop {
+        match overlap::of_services(range).await {
+            Err(error @ kennel_network::Error::ServicesOverlap { .. }) => {
+                let message = format!("services are not routed: {error}");
+                let is_new = problem.send_if_modified(|current| {
+                    let changes = current.as_ref() != Some(&message);
+                    *current = Some(message);
+                    changes
+                });
+                if is_new {
+                    tracing::warn!("services are not routed: {error}");
+                }
+            }
+            Err(error) => {
+                tracing::debug!("cannot compare the range of services with routes: {error}");
+                break;
+            }
+            Ok(()) => break,
+        }
+        tokio::time::sleep(OVERLAP_RETRY).await;
+    }
+    problem.send_if_modified(|current| current.take().is_some());
+}
+
+/// The range of cluster IPs. None if the cluster has no such object, or does not show it to nodes.
+async fn service_range(client: &Client) -> Option<Cidr> {
+    let mut retry = Backoff::new(RETRY);
+    loop {
+        let request = Request::get(SERVICE_RANGE).body(Vec::new()).ok()?;
+        match client.request::<Value>(request).await {
+            Ok(range) => {
+                let mut ranges = range["spec"]["cidrs"].as_array()?.iter();
+                return ranges.find_map(|range| range.as_str()?.parse().ok());
+            }
+            Err(kube::Error::Api(status)) => {
+                tracing::debug!("the range of services is not known: {status}");
+                return None;
+            }
+            Err(_) => retry.sleep().await,
         }
     }
 }

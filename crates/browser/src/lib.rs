@@ -8,7 +8,7 @@ mod options;
 mod page;
 mod processes;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -28,6 +28,7 @@ pub fn is_installed() -> bool {
 pub struct Browser {
     driver: Driver,
     session: String,
+    failures: Option<PathBuf>,
     _profile: tempfile::TempDir,
 }
 
@@ -42,6 +43,7 @@ impl Browser {
         let browser = Self {
             session: session.to_owned(),
             driver,
+            failures: options.failures.clone(),
             _profile: profile,
         };
         options.apply(&browser);
@@ -54,11 +56,13 @@ impl Browser {
         self.call("POST", "/goog/cdp/execute", &body)
     }
 
-    /// Processor time of the main threads of all pages of this browser: scripts, styles, layout and painting.
-    pub fn main_thread_time(&self) -> Duration {
+    /// Processor time of the main threads of all pages of this browser: scripts, styles, layout and painting. Nothing if no
+    /// process runs a page.
+    pub fn main_thread_time(&self) -> Option<Duration> {
         let all = processes::below(self.driver.pid()).into_iter();
         let renderers = all.filter(|pid| processes::is_renderer(*pid));
-        renderers.filter_map(processes::main_thread_time).sum()
+        let times = renderers.filter_map(processes::main_thread_time);
+        times.reduce(|sum, time| sum + time)
     }
 
     /// Sends a `WebDriver` command of this session.
@@ -76,6 +80,15 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         let path = format!("/session/{}", self.session);
+        if let Some(directory) = self.failures.as_ref().filter(|_| std::thread::panicking()) {
+            // Tests have threads of their own, which have their names.
+            let test = std::thread::current().name().unwrap_or("test").to_owned();
+            let file = directory.join(format!("{}.png", test.replace("::", ".")));
+            // The browser may have ended, and this must not hide why the test fails.
+            if let Some(image) = self.driver.try_get(&format!("{path}/screenshot")) {
+                let _written = page::write_image(&image, &file);
+            }
+        }
         self.driver.end("DELETE", &path);
     }
 }

@@ -1,6 +1,6 @@
 //! How a browser is started.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -20,6 +20,8 @@ pub struct Options {
     pub language: String,
     /// A touch screen with two pixels for each CSS pixel.
     pub phone: bool,
+    /// The directory that gets a picture of the window if a test fails.
+    pub failures: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -30,6 +32,7 @@ impl Default for Options {
             dark: false,
             language: "en".to_owned(),
             phone: false,
+            failures: None,
         }
     }
 }

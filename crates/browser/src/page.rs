@@ -1,5 +1,6 @@
 //! What a person does with a page, and what they see.
 
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,16 @@ pub mod key {
     pub const DOWN: &str = "\u{e015}";
 }
 
+/// Writes a screenshot as the driver has it.
+pub(super) fn write_image(image: &Value, path: &Path) -> io::Result<()> {
+    let image = STANDARD.decode(image.as_str().unwrap_or_default());
+    let image = image.map_err(io::Error::other)?;
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    std::fs::write(path, image)
+}
+
 impl Browser {
     /// Goes to an address.
     pub fn open(&self, url: &str) {
@@ -57,6 +68,20 @@ impl Browser {
     /// # Panics
     /// If that takes too long, with `what` was awaited and the text of the page.
     pub fn until(&self, what: &str, script: &str, arguments: &[Value]) -> Value {
+        self.until_within(DEADLINE, what, script, arguments)
+    }
+
+    /// The same, for what may take longer or must be faster.
+    ///
+    /// # Panics
+    /// As [`until`](Self::until).
+    pub fn until_within(
+        &self,
+        limit: Duration,
+        what: &str,
+        script: &str,
+        arguments: &[Value],
+    ) -> Value {
         let begin = Instant::now();
         loop {
             let found = self.run(script, arguments);
@@ -66,7 +91,7 @@ impl Browser {
             if is_true {
                 return found;
             }
-            if begin.elapsed() > DEADLINE {
+            if begin.elapsed() > limit {
                 let text: String = self.text("body").chars().take(SHOWN_CHARS).collect();
                 let console = self.console().join("\n");
                 panic!("not in time: {what}\nthe page:\n{text}\nits console:\n{console}");
@@ -138,13 +163,8 @@ impl Browser {
 
     /// Writes what the window shows to a PNG.
     pub fn screenshot(&self, path: &Path) {
-        let image = self.get("/screenshot");
-        let image = STANDARD.decode(image.as_str().unwrap_or_default());
-        let image = image.expect("a screenshot is base64");
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).expect("the directory can be made");
-        }
-        std::fs::write(path, image).expect("the screenshot can be written");
+        let written = write_image(&self.get("/screenshot"), path);
+        written.expect("the screenshot can be written");
     }
 
     fn click_on(&self, element: &Value) {

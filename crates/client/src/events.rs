@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::{self, Policy};
 use crate::clock::{self, Clock};
 use crate::write::{Call, Content, Failure, Writer};
-use correlate::{Correlator, Decision};
+use correlate::{Correlator, Decision, Limits};
 
 /// How many events may wait to be written.
 const QUEUE: usize = 1000;
@@ -117,7 +117,7 @@ impl Recorder {
         component: &'static str,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send) {
-        Self::start(writer, component, "", "", stop)
+        Self::start(writer, component, ("", ""), Limits::KUBERNETES, stop)
     }
 
     /// As [`new`](Self::new), for a component of which several processes may run: events name the one that wrote them.
@@ -127,7 +127,18 @@ impl Recorder {
         instance: &str,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
-        Self::start(writer, component, instance, "", stop)
+        Self::start(writer, component, (instance, ""), Limits::KUBERNETES, stop)
+    }
+
+    /// As [`of_instance`](Self::of_instance), for events that each follow a change of an object's state which is written to
+    /// the API: they are few, and each matters. None is aggregated, and many more are written at once.
+    pub fn of_transitions(
+        writer: Writer,
+        component: &'static str,
+        instance: &str,
+        stop: CancellationToken,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        Self::start(writer, component, (instance, ""), Limits::TRANSITIONS, stop)
     }
 
     /// As [`new`](Self::new), for a component of a node: the API accepts events of a node only if they name it.
@@ -137,14 +148,14 @@ impl Recorder {
         node: &str,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
-        Self::start(writer, component, node, node, stop)
+        Self::start(writer, component, (node, node), Limits::KUBERNETES, stop)
     }
 
     fn start(
         writer: Writer,
         component: &'static str,
-        instance: &str,
-        node: &str,
+        (instance, node): (&str, &str),
+        limits: Limits,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (queue, queued) = mpsc::channel(QUEUE);
@@ -153,7 +164,7 @@ impl Recorder {
             component,
             instance: instance.to_owned(),
             node: node.to_owned(),
-            correlator: Correlator::default(),
+            correlator: Correlator::new(limits),
             clock: Clock::start(),
         };
         (Self { queue, component }, event_writer.run(queued, stop))

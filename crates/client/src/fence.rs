@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The value of a fence that never closes.
@@ -19,6 +20,8 @@ pub struct Fence {
     origin: Instant,
     /// Milliseconds after the origin until which the fence is open.
     open_until: Arc<AtomicU64>,
+    /// Notified when the fence is opened, prolonged or closed.
+    changed: Arc<Notify>,
 }
 
 impl Fence {
@@ -36,6 +39,7 @@ impl Fence {
         Self {
             origin: Instant::now(),
             open_until: Arc::new(AtomicU64::new(millis)),
+            changed: Arc::default(),
         }
     }
 
@@ -43,10 +47,12 @@ impl Fence {
     pub fn open_until(&self, until: Instant) {
         let millis = self.millis(until).min(FOR_EVER - 1);
         self.open_until.fetch_max(millis, Ordering::SeqCst);
+        self.changed.notify_waiters();
     }
 
     pub fn close(&self) {
         self.open_until.store(0, Ordering::SeqCst);
+        self.changed.notify_waiters();
     }
 
     /// Whether a write may start now.
@@ -57,10 +63,21 @@ impl Fence {
         }
     }
 
-    /// Waits until the fence is closed. Renewals meanwhile prolong that; [`Self::close`] is noticed when the fence would
-    /// have closed by itself.
-    pub async fn closed_by_time(&self) {
+    /// Waits until the fence is open.
+    pub async fn wait_open(&self) {
         loop {
+            let changed = self.changed.notified();
+            if self.is_open() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until the fence is closed. Renewals meanwhile prolong that.
+    pub async fn wait_closed(&self) {
+        loop {
+            let changed = self.changed.notified();
             let until = match self.open_until.load(Ordering::SeqCst) {
                 FOR_EVER => return std::future::pending().await,
                 millis => self.origin + Duration::from_millis(millis),
@@ -68,7 +85,10 @@ impl Fence {
             if until <= Instant::now() {
                 return;
             }
-            tokio::time::sleep_until(until).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => {}
+                () = changed => {}
+            }
         }
     }
 
@@ -102,17 +122,38 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn renewals_prolong_the_wait_for_the_end() {
         let fence = Fence::closed();
-        fence.closed_by_time().await;
+        fence.wait_closed().await;
         let start = Instant::now();
         fence.open_until(start + Duration::from_secs(10));
         let waiting = tokio::spawn({
             let fence = fence.clone();
-            async move { fence.closed_by_time().await }
+            async move { fence.wait_closed().await }
         });
         tokio::time::sleep(Duration::from_secs(9)).await;
         fence.open_until(start + Duration::from_secs(19));
         waiting.await.unwrap();
         assert_eq!(start.elapsed(), Duration::from_secs(19));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiters_notice_at_once_that_a_fence_opens_or_closes() {
+        let fence = Fence::closed();
+        let start = Instant::now();
+        let waiting = tokio::spawn({
+            let fence = fence.clone();
+            async move {
+                fence.wait_open().await;
+                let opened = start.elapsed();
+                fence.wait_closed().await;
+                (opened, start.elapsed())
+            }
+        });
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        fence.open_until(start + Duration::from_secs(100));
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        fence.close();
+        let noticed = waiting.await.unwrap();
+        assert_eq!(noticed, (Duration::from_secs(3), Duration::from_secs(7)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -119,7 +119,8 @@ impl Elector {
             refusals = if refused { refusals + 1 } else { 0 };
             match tried {
                 Ok(true) => {
-                    tracing::info!("{} became leader", self.lease.identity);
+                    let Lease { identity, .. } = &self.lease;
+                    tracing::info!("{identity} became leader by the lease {}", self.lease);
                     return Ok(true);
                 }
                 Err(failure) if refusals == REFUSALS_MAX => return Err(self.refused(failure)),

@@ -7,6 +7,7 @@
 //!   lease ─▶ fence: may this process write?   pace: how many writes at once?
 //!   fetch: one request to a server that is no Kubernetes API
 //!   connection: clients of servers in other processes, whose errors say what to check
+//!   expiry: warnings of certificates that end soon
 //!   clock, backoff, rate, metrics, pulse: used by all of them
 //! ```
 
@@ -15,6 +16,7 @@ pub mod backoff;
 pub mod clock;
 pub mod connection;
 pub mod events;
+pub mod expiry;
 pub mod feed;
 pub mod fence;
 pub mod fetch;

@@ -36,12 +36,27 @@ impl Gauge {
     }
 }
 
+/// The sum of durations.
+#[derive(Debug, Default)]
+pub struct Seconds(AtomicU64);
+
+impl Seconds {
+    pub fn add(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.0.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> f64 {
+        Duration::from_micros(self.0.load(Ordering::Relaxed)).as_secs_f64()
+    }
+}
+
 /// Durations, in fixed buckets.
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: [AtomicU64; BOUNDS.len()],
     count: AtomicU64,
-    micros: AtomicU64,
+    sum: Seconds,
 }
 
 impl Histogram {
@@ -51,8 +66,7 @@ impl Histogram {
             self.buckets[at].fetch_add(1, Ordering::Relaxed);
         }
         self.count.fetch_add(1, Ordering::Relaxed);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.micros.fetch_add(micros, Ordering::Relaxed);
+        self.sum.add(took);
     }
 
     pub fn show(&self, page: &mut Page, metric: &Metric) {
@@ -61,9 +75,8 @@ impl Histogram {
             within += count.load(Ordering::Relaxed);
             (*bound, within)
         });
-        let micros = Duration::from_micros(self.micros.load(Ordering::Relaxed));
         let count = self.count.load(Ordering::Relaxed);
-        page.histogram(metric, buckets, count, micros.as_secs_f64());
+        page.histogram(metric, buckets, count, self.sum.get());
     }
 }
 

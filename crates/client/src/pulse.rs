@@ -42,6 +42,6 @@ pub async fn scope<F: Future>(pulse: Arc<Pulse>, component: F) -> F::Output {
 
 /// Called by a loop in each iteration.
 pub fn beat() {
-    // Fails if nobody supervises the task.
+    // Fails if the task has no supervisor.
     let _unsupervised = PULSE.try_with(|pulse| pulse.beat(Instant::now().into_std()));
 }

@@ -20,6 +20,7 @@ type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Jobs that each return a `T`.
 pub struct Work<T> {
     limit: usize,
+    is_paused: bool,
     queue: VecDeque<Job<T>>,
     running: JoinSet<T>,
     /// Not counted against the limit.
@@ -31,6 +32,7 @@ impl<T: Send + 'static> Work<T> {
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
+            is_paused: false,
             queue: VecDeque::new(),
             running: JoinSet::new(),
             uncounted: JoinSet::new(),
@@ -40,6 +42,12 @@ impl<T: Send + 'static> Work<T> {
     /// Changes the limit. Jobs that run continue.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
+        self.fill();
+    }
+
+    /// Starts no jobs of the queue while it is paused. Jobs that run continue.
+    pub fn pause(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
         self.fill();
     }
 
@@ -100,7 +108,7 @@ impl<T: Send + 'static> Work<T> {
     }
 
     fn fill(&mut self) {
-        while self.running.len() < self.limit {
+        while !self.is_paused && self.running.len() < self.limit {
             let Some(job) = self.queue.pop_front() else {
                 return;
             };
@@ -146,6 +154,17 @@ mod tests {
         ended.sort_unstable();
         assert_eq!(ended, (0..20).collect::<Vec<_>>());
         assert_eq!(most.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test]
+    async fn a_paused_queue_starts_nothing() {
+        let mut work = Work::new(2);
+        work.pause(true);
+        work.push(async { 1 });
+        work.set_limit(3);
+        assert_eq!((work.queued(), work.running()), (1, 0));
+        work.pause(false);
+        assert_eq!(work.next().await, 1);
     }
 
     #[tokio::test]

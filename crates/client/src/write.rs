@@ -348,7 +348,7 @@ impl Writer {
                 Err(Failure::lost(message, true))
             }),
             // Another process may take the lease soon, and must not find our writes among its own.
-            () = self.fence.closed_by_time() => {
+            () = self.fence.wait_closed() => {
                 let message = "no response while this process held the lease".to_owned();
                 Err(Failure::lost(message, true))
             }

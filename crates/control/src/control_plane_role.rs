@@ -6,15 +6,13 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt as _};
 use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::feed::Change;
-use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{Error, api};
 use kennel_core::taint::NO_SCHEDULE;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
-use crate::frame::{self, Context, Controller, Watches};
+use crate::frame::{self, Context, Controller, Setup, Watches};
 use crate::informers::Informers;
 
 /// The label, and the key of the taint.
@@ -42,7 +40,7 @@ pub fn run(
     client: Client,
     informers: &mut Informers,
     node: String,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut nodes = informers.nodes.subscribe();
     let name = node.clone();
@@ -59,14 +57,14 @@ pub fn run(
     };
     let mut watches = Watches::default();
     watches.add("nodes", stream::once(found).flatten(), |_| NodeFound);
-    let writer = Writer::new(client, Fence::open());
+    let writer = setup.writer(client);
     let retry = Backoff::new(RETRY);
     let controller = ControlPlaneRole {
         writer,
         node,
         retry,
     };
-    frame::run(controller, watches, stop)
+    frame::run(controller, watches, setup)
 }
 
 impl Controller for ControlPlaneRole {

@@ -16,12 +16,13 @@ use kennel_core::rollout::state::Record;
 use kennel_core::selector::{Selector, SelectorError};
 use kennel_core::taint::Taint;
 use kennel_core::tree::number;
-use kennel_types::{self as types, ConditionStatus, ConditionType, Node, PodPhase, Timestamp};
+use kennel_types::{
+    self as types, ConditionStatus, ConditionType, ContainerHealth, Node, PodPhase, Timestamp,
+};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use serde::Deserialize as _;
 use serde_json::Value;
-
-use crate::informers::Pod;
 
 pub fn node(node: &Node) -> NodeView {
     NodeView {
@@ -34,7 +35,10 @@ pub fn node(node: &Node) -> NodeView {
 }
 
 /// A pod. Nothing, if its controller is of another kind than DaemonSet.
-pub fn pod(pod: &Pod) -> Option<PodView> {
+pub fn pod<C>(pod: &types::Pod<C>) -> Option<PodView>
+where
+    for<'a> &'a C: Into<ContainerHealth>,
+{
     let meta = &pod.metadata;
     let bound_to = pod.spec.node_name.as_deref().filter(|n| !n.is_empty());
     let created = meta.creation_timestamp.as_ref();
@@ -70,12 +74,18 @@ fn readiness(node: &Node) -> Readiness {
     }
 }
 
-fn health(pod: &Pod) -> Health {
+fn health<C>(pod: &types::Pod<C>) -> Health
+where
+    for<'a> &'a C: Into<ContainerHealth>,
+{
     let (inits, mains) = (
         &pod.status.init_container_statuses,
         &pod.status.container_statuses,
     );
-    let all = || inits.iter().chain(mains);
+    let all = || {
+        let all = inits.iter().chain(mains);
+        all.map(Into::<ContainerHealth>::into)
+    };
     let annotations = pod.metadata.annotations.as_ref();
     let before = annotations.and_then(|all| all.get(BEFORE));
     Health {
@@ -106,7 +116,7 @@ fn pin(affinity: &Value) -> Option<Arc<str>> {
 }
 
 /// `Timestamp::MAX` if the condition has no time.
-fn ready_since(pod: &Pod) -> Option<Timestamp> {
+fn ready_since<C>(pod: &types::Pod<C>) -> Option<Timestamp> {
     let ready = pod.status.condition(&ConditionType::Ready);
     let since = ready.filter(|ready| ready.is_true())?.last_transition_time;
     Some(since.unwrap_or(Timestamp::MAX))
@@ -180,23 +190,18 @@ fn template_generation(meta: &ObjectMeta) -> Option<i64> {
 
 /// The conditions of safe rollouts among those of a DaemonSet.
 pub fn conditions(list: &Value) -> Conditions {
-    let text =
-        |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
-    let ours = list.as_array().into_iter().flatten();
-    let ours = ours.filter(|condition| {
-        condition["type"]
-            .as_str()
-            .is_some_and(|kind| condition::TYPES.contains(&kind))
-    });
-    let read = |found: &Value| {
+    let all = list.as_array().into_iter().flatten();
+    let all = all.filter_map(|found| kennel_types::Condition::deserialize(found).ok());
+    let ours = all.filter(|found| condition::TYPES.contains(&found.r#type.as_str()));
+    ours.map(|found| {
         let condition = Condition {
-            status: found["status"] == "True",
-            reason: text(found, "reason"),
-            message: text(found, "message"),
+            status: found.is_true(),
+            reason: found.reason,
+            message: found.message,
         };
-        (text(found, "type"), condition)
-    };
-    ours.map(read).collect()
+        (found.r#type.as_str().to_owned(), condition)
+    })
+    .collect()
 }
 
 /// The counters of a DaemonSet's status.
@@ -219,7 +224,7 @@ mod tests {
     use serde_json::json;
 
     fn from(object: Value) -> PodView {
-        pod(&serde_json::from_value(object).unwrap()).unwrap()
+        pod::<ContainerHealth>(&serde_json::from_value(object).unwrap()).unwrap()
     }
 
     #[test]
@@ -228,7 +233,8 @@ mod tests {
             let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "x", "uid": "u",
                                "controller": controller});
             let object = json!({"metadata": {"ownerReferences": [owner]}});
-            pod(&serde_json::from_value(object).unwrap()).map(|pod| pod.controller)
+            let decoded = serde_json::from_value(object).unwrap();
+            pod::<ContainerHealth>(&decoded).map(|pod| pod.controller)
         };
         assert_eq!(owned_by("DaemonSet", true), Some(Some("u".into())));
         assert_eq!(owned_by("DaemonSet", false), Some(None));

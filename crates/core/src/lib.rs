@@ -68,6 +68,7 @@ pub mod schedule;
 pub mod selector;
 pub mod services;
 pub mod spread;
+pub mod statuses;
 pub mod taint;
 pub mod tree;
 pub mod why;

@@ -2,7 +2,7 @@
 import { get, post } from "./api.js";
 import { announce, h, replace, setAttribute } from "./dom.js";
 import { copyable } from "./copyable.js";
-import { t } from "./i18n.js";
+import { sentence, t } from "./i18n.js";
 
 // The order of the buttons.
 const VERBS = ["promote", "promoteFull", "resume", "retry", "pause", "abort", "undo"];
@@ -33,7 +33,7 @@ export class Actions {
       // A button that has the focus stays, or the keyboard would lose its place.
       setAttribute(button, "hidden", !possible && document.activeElement !== button);
       setAttribute(button, "aria-disabled", possible ? null : "true");
-      setAttribute(button, "title", action?.effect);
+      setAttribute(button, "title", action && sentence(action.said, action.effect));
       button.classList.toggle("primary", possible && waits && USUAL.has(verb));
     });
   }
@@ -60,7 +60,7 @@ export class Actions {
         : null;
     const annotations = Object.entries(preview.annotations ?? {});
     const content = [
-      h("p", { class: "effect" }, preview.effect),
+      h("p", { class: "effect" }, sentence(preview.said, preview.effect)),
       reason && h("label", { class: "reason-field" }, h("span", {}, t("reason")), reason),
       annotations.length > 0 &&
         h(
@@ -87,7 +87,8 @@ export class Actions {
     }
     dialog.querySelectorAll("button").forEach((button) => setAttribute(button, "disabled", true));
     try {
-      const { effect } = await post(`${this.#view.path}/rollout`, body);
+      const done = await post(`${this.#view.path}/rollout`, body);
+      const effect = sentence(done.said, done.effect);
       this.#write(dialog, verb, h("p", { class: "done", role: "status" }, effect), null);
       announce(effect);
     } catch (failure) {

@@ -192,6 +192,9 @@ export class DaemonSetView {
       setText(this.message, "");
     }
     this.#app.connection("live", status);
+    if (status.connected) {
+      this.side.reload();
+    }
   }
 
   #picture(picture) {

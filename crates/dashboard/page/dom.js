@@ -57,6 +57,64 @@ export function replace(parent, ...children) {
   parent.replaceChildren(...children.flat(Infinity).filter(isChild));
 }
 
+// The same, but in place: elements that are there already stay, and with them focus, selection and scroll positions. Elements with
+// a `data-key` stay with their key. Listeners of new elements do not reach those that stay.
+export function patch(parent, ...children) {
+  const nodes = children.flat(Infinity).filter(isChild);
+  patchChildren(
+    parent,
+    nodes.map((child) => (child instanceof Node ? child : document.createTextNode(child))),
+  );
+}
+
+function patchChildren(parent, children) {
+  const keys = new Set(children.map((child) => child.dataset?.key));
+  const known = new Map();
+  for (const element of [...parent.children].filter((element) => element.dataset?.key)) {
+    if (keys.has(element.dataset.key)) {
+      known.set(element.dataset.key, element);
+    } else {
+      element.remove();
+    }
+  }
+  let position = parent.firstChild;
+  for (const child of children) {
+    const key = child.dataset?.key;
+    const present = key ? known.get(key) : position;
+    if (!present || present.nodeName !== child.nodeName || present.dataset?.key !== key) {
+      parent.insertBefore(child, position);
+      continue;
+    }
+    if (present === position) {
+      position = position.nextSibling;
+    } else {
+      parent.insertBefore(present, position);
+    }
+    patchNode(present, child);
+  }
+  while (position) {
+    const gone = position;
+    position = position.nextSibling;
+    gone.remove();
+  }
+}
+
+function patchNode(present, wanted) {
+  if (!(wanted instanceof Element)) {
+    setText(present, wanted.textContent);
+    return;
+  }
+  for (const name of new Set([...present.getAttributeNames(), ...wanted.getAttributeNames()])) {
+    if (name === "style") {
+      // The security policy refuses the attribute.
+      present.style.cssText = wanted.style.cssText;
+    } else {
+      setAttribute(present, name, wanted.getAttribute(name));
+    }
+  }
+  patchChildren(present, [...wanted.childNodes]);
+}
+
 // One child element for each item, in the order of the items. Elements stay with their key, so that focus, selection and scroll
 // positions survive. `create(item)` returns an element, and `update(element, item)` brings it up to date.
 export function keyed(parent, items, keyOf, create, update) {

@@ -1,5 +1,5 @@
 // What the page knows of the nodes of one DaemonSet: the stream's picture, kept up to date by its deltas.
-import { t } from "./i18n.js";
+import { reasonText, t } from "./i18n.js";
 import { GONE, STATES, stateIndex } from "./states.js";
 
 // The "label" that groups nodes by the stage of the rollout that takes them.
@@ -64,9 +64,9 @@ export class Fleet {
         changed.push(index);
       }
     }
-    for (const [index, text] of delta.reasons ?? []) {
-      if (text) {
-        this.reasons.set(index, text);
+    for (const [index, code] of delta.reasons ?? []) {
+      if (code) {
+        this.reasons.set(index, code);
       } else {
         this.reasons.delete(index);
       }
@@ -92,6 +92,11 @@ export class Fleet {
       return value || t("noLabel");
     }
     return value ? t("stageNumber", { n: Number(value) }) : t("noStage");
+  }
+
+  // Why a node is in its state, in a few words.
+  reason(index) {
+    return reasonText(this.reasons.get(index));
   }
 
   stateName(index) {

@@ -1,8 +1,11 @@
-// The page's languages. What the server sends, such as the answers of `kennel why`, is shown as it is.
+// The page's languages. The server's own sentences about rollouts come with codes, so that they are translated, too; its answers to
+// why, and whatever comes from the cluster, are shown as they are.
 import en from "./en.js";
 import zh from "./zh.js";
+import zhSentences from "./zh_sentences.js";
 
 const TABLES = { en, zh };
+const SENTENCES = { zh: zhSentences };
 const STORED = "kennel-language";
 
 export const LANGUAGES = [
@@ -47,10 +50,26 @@ export function t(key, values = {}) {
   if (Array.isArray(entry)) {
     entry = values.n === 1 ? entry[0] : entry[1];
   }
-  return entry.replace(/\{(\w+)\}/g, (_, name) => {
+  return filled(entry, values);
+}
+
+function filled(text, values) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => {
     const value = values[name];
     return typeof value === "number" ? number(value) : String(value ?? "");
   });
+}
+
+// A sentence of the server by its code and values, else its English text.
+export function sentence(said, text) {
+  const entry = SENTENCES[language]?.[said?.code];
+  return entry === undefined ? text : filled(entry, said.values);
+}
+
+// Why a cell is as it is, from its code, such as `restarts:3`.
+export function reasonText(code) {
+  const [name, n] = (code ?? "").split(":");
+  return name === "" ? "" : t(`reason.${name}`, { n: Number(n) });
 }
 
 // A word of the server, such as a phase, in the page's language; as it is if the page does not know it.
@@ -62,9 +81,10 @@ export function word(group, value) {
 }
 
 // What the server says of a rollout, after the reason that a person gave for pausing it, unless that is in it.
-export function withReason({ message, paused }) {
+export function withReason({ message, said, paused }) {
   const known = paused === undefined || paused === "" || message.includes(paused);
-  return known ? message : t("pausedBecause", { reason: paused, message });
+  const text = sentence(said, message);
+  return known ? text : t("pausedBecause", { reason: paused, message: text });
 }
 
 export function number(value) {

@@ -1,6 +1,6 @@
 // One node: its daemons, its conditions, what it uses.
 import { get } from "./api.js";
-import { h, replace, setAttribute } from "./dom.js";
+import { h, patch, replace, setAttribute } from "./dom.js";
 import { t } from "./i18n.js";
 import { href } from "./routes.js";
 import { ago, moment } from "./time.js";
@@ -8,6 +8,7 @@ import { ago, moment } from "./time.js";
 const AGAIN_MS = 5_000;
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
+const KIB = 2 ** 10;
 // Conditions for which `True` is good; for all others it is trouble.
 const GOOD_IF_TRUE = new Set(["Ready"]);
 
@@ -53,16 +54,11 @@ export class NodeView {
         }
       }
     } catch (failure) {
-      if (this.#destroyed) {
-        return;
+      if (!this.#destroyed) {
+        this.#fail(failure);
       }
-      if (failure.status === 0) {
-        this.#app.connection("lost", null, Date.now() + AGAIN_MS);
-      } else if (failure.status === 401) {
-        this.#app.connection("signed-out", null);
+      if (failure.status === 401) {
         return;
-      } else {
-        replace(this.body, h("p", { class: "failure" }, failure.message));
       }
     }
     if (!this.#destroyed) {
@@ -70,17 +66,28 @@ export class NodeView {
     }
   }
 
-  #write(node) {
-    const focused = this.body.contains(document.activeElement);
-    const text = JSON.stringify(node);
-    // What is the same is left alone, and nothing moves under a focus.
-    if (text === this.text || focused) {
-      return;
+  // Without an answer what was shown stays, and the header says from when it is. An answer that says no, such as that the node is
+  // gone, replaces it.
+  #fail(failure) {
+    if (failure.status === 401) {
+      this.#app.connection("signed-out", null);
+    } else if (failure.status === 0) {
+      this.#app.connection("lost", null, Date.now() + AGAIN_MS);
+    } else if (failure.code === "TooMany") {
+      this.#app.connection("lost", null, Date.now() + AGAIN_MS, failure.message);
+    } else if (failure.status >= 500) {
+      this.#app.connection("live", { connected: false, why: failure.message });
+    } else {
+      this.#app.connection("live", null);
+      replace(this.body, h("p", { class: "failure" }, failure.message));
     }
-    this.text = text;
+  }
+
+  #write(node) {
     const ready = node.ready ? t("ready") : t("notReady");
     const facts = [node.unschedulable && t("cordoned"), node.kubelet, node.created && `${t("created")} ${ago(node.created)}`];
-    replace(
+    // In place: the focus and what is scrolled stay.
+    patch(
       this.body,
       h(
         "p",
@@ -130,7 +137,7 @@ function daemons(list) {
   const row = (daemon) =>
     h(
       "tr",
-      { "data-ready": daemon.ready },
+      { "data-ready": daemon.ready, "data-key": `${daemon.namespace}/${daemon.pod}` },
       h(
         "th",
         { scope: "row" },
@@ -221,5 +228,8 @@ function cpu(millicores) {
 }
 
 function memory(bytes) {
+  if (bytes < MIB) {
+    return `${Math.round(bytes / KIB)} KiB`;
+  }
   return bytes >= GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${Math.round(bytes / MIB)} MiB`;
 }

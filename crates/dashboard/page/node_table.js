@@ -137,7 +137,7 @@ export class NodeTable {
       state.className = `state-tag state-${name}`;
       state.replaceChildren(glyph(name), t(`state.${name}`));
     }
-    setText(reason, fleet.reasons.get(index) ?? "");
+    setText(reason, fleet.reason(index));
     setAttribute(group, "hidden", !fleet.isGrouped);
     setText(group, fleet.groupName(index));
   }

@@ -129,7 +129,7 @@ export class Overview {
     this.#writeNamespaces(rows);
     const [namespace, words] = [this.namespaces.value, this.search.value.toLowerCase().split(/\s+/).filter(Boolean)];
     const wanted = (row) => {
-      const text = `${row.namespace}/${row.name} ${row.phase} ${row.message}`.toLowerCase();
+      const text = `${row.namespace}/${row.name} ${row.phase} ${row.message} ${withReason(row)}`.toLowerCase();
       return (namespace === "" || row.namespace === namespace) && words.every((part) => text.includes(part));
     };
     const sorted = this.#sorted(rows.filter(wanted));
@@ -210,7 +210,7 @@ function createRow(row) {
     ),
     h("td", { class: "states" }, states, told),
     h("td", { class: "count" }, count),
-    h("td", { class: "stage" }, stage),
+    h("td", { class: "stage" }, h("span", { class: "narrow faint" }, `${t("stage")} `), stage),
     h("td", { class: "said" }, outcome, message),
   );
   element.parts = { states, told, count, stage, outcome, message };
@@ -225,6 +225,7 @@ function updateRow(element, row) {
   const fine = counts.new + counts.old + counts.waiting;
   setText(count, fine === row.desired ? number(row.desired) : `${number(fine)} / ${number(row.desired)}`);
   setAttribute(count, "title", t("availableWhy"));
+  setAttribute(stage.parentElement, "data-none", !row.stage);
   setText(stage, row.stage ? `${row.stage.index} / ${row.stage.total}` : "–");
   setText(outcome, row.paused === undefined ? word("phase", row.phase) : t("paused"));
   setAttribute(outcome, "data-outcome", row.paused === undefined ? row.outcome : "waiting");

@@ -1,7 +1,7 @@
 // The nodes that have failed or are down, by reason, and what a person could do next.
 import { copyable } from "./copyable.js";
 import { h, keyed, setAttribute, setText } from "./dom.js";
-import { number, t } from "./i18n.js";
+import { number, sentence, t } from "./i18n.js";
 import { PROBLEMS, glyph } from "./states.js";
 
 // So many nodes of a state are looked at, and so many are named per reason.
@@ -45,7 +45,7 @@ export class Problems {
       items,
       (item) => (item.title ? "title" : item.command),
       (item) => (item.title ? h("h2", { class: "minor" }, t("whatToDo")) : create(item)),
-      (element, item) => item.title || setText(element.firstChild, item.effect),
+      (element, item) => item.title || setText(element.firstChild, sentence(item.said, item.effect)),
     );
     if (this.#view.fleet !== null) {
       this.counts();
@@ -54,15 +54,13 @@ export class Problems {
 
   // The nodes of a state by what ails them.
   #groups(state) {
-    const { fleet, rollout } = this.#view;
-    const messages = new Map((rollout?.problems ?? []).map(({ node, message }) => [node, message]));
+    const { fleet } = this.#view;
     const groups = new Map();
     for (const index of fleet.inState(state, NODES_MAX)) {
-      const reason = fleet.reasons.get(index) ?? "";
+      const reason = fleet.reason(index);
       const key = `${state} ${reason}`;
-      const group = groups.get(key) ?? { key, state, reason, message: "", nodes: [] };
+      const group = groups.get(key) ?? { key, state, reason, nodes: [] };
       group.nodes.push(fleet.names[index]);
-      group.message ||= messages.get(fleet.names[index]) ?? "";
       groups.set(key, group);
     }
     return [...groups.values()].sort((a, b) => b.nodes.length - a.nodes.length || a.key.localeCompare(b.key));
@@ -72,14 +70,12 @@ export class Problems {
     const parts = {
       reason: h("b"),
       count: h("span", { class: "faint" }),
-      message: h("p"),
       nodes: h("div", { class: "node-links" }),
     };
     const element = h(
       "li",
       { class: `state-${state}` },
       h("div", { class: "reason" }, glyph(state), parts.reason, parts.count),
-      parts.message,
       parts.nodes,
     );
     element.parts = parts;
@@ -87,11 +83,9 @@ export class Problems {
   }
 
   #write(element, group) {
-    const { reason, count, message, nodes } = element.parts;
+    const { reason, count, nodes } = element.parts;
     setText(reason, group.reason || t(`state.${group.state}`));
     setText(count, t("nodeCount", { n: group.nodes.length }));
-    setText(message, group.message);
-    setAttribute(message, "hidden", group.message === "");
     const named = group.nodes.slice(0, NAMED_MAX);
     const more = group.nodes.length - named.length;
     const items = more > 0 ? [...named, ""] : named;

@@ -37,7 +37,7 @@ export class SidePanel {
     if (this.#target !== null && this.#target !== now) {
       this.history.stale();
       this.changes.stale();
-      this.#reload();
+      this.reload();
     }
     this.#target = now;
   }
@@ -50,7 +50,8 @@ export class SidePanel {
     this.history.destroy();
   }
 
-  #reload() {
+  // Asks again for what is out of date, or could not be read.
+  reload() {
     if (this.tabs.chosen === "history") {
       this.history.load();
     } else if (this.tabs.chosen === "changes") {

@@ -63,7 +63,7 @@ export class Tooltip {
     const index = fleet.indexOf(this.#name);
     const state = fleet.stateName(index);
     const group = fleet.groupName(index);
-    const reason = fleet.reasons.get(index) ?? "";
+    const reason = fleet.reason(index);
     replace(
       this.element,
       h("div", { class: "tooltip-head" }, state && glyph(state), h("b", {}, this.#name)),

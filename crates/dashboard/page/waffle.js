@@ -228,7 +228,7 @@ export class Waffle {
     }
     const fleet = this.#fleet;
     const state = t(`state.${fleet.stateName(index) ?? "gone"}`);
-    const parts = [fleet.names[index], state, fleet.reasons.get(index), fleet.groupName(index)];
+    const parts = [fleet.names[index], state, fleet.reason(index), fleet.groupName(index)];
     setText(next, parts.filter(Boolean).join(", "));
     setAttribute(next, "aria-selected", "true");
     setAttribute(next, "aria-setsize", fleet.size);

@@ -1,4 +1,4 @@
-//! Who gets what: tokens, sessions, `Host`, `Origin` and `Sec-Fetch-Site`.
+//! Authentication and checks of requests: tokens, sessions, `Host`, `Origin` and `Sec-Fetch-Site`.
 //!
 //! An address with a token works once: the browser that opens it gets a cookie, and the next address is offered. The page
 //! itself shows nothing of the cluster and needs no cookie; everything below `/api` does. Cookies do not distinguish ports, so
@@ -6,7 +6,7 @@
 //! `Sec-Fetch-Site` do. A `Host` that is not our own is a name that another site has pointed here (DNS rebinding).
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderMap, Method, header};
 use tokio::sync::watch;
@@ -23,7 +23,7 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 /// The secrets, and the names under which this dashboard is reached.
 #[derive(Debug)]
 pub(crate) struct Access {
-    hosts: Hosts,
+    hosts: Mutex<Arc<Hosts>>,
     cookie: String,
     secrets: Mutex<Secrets>,
     /// The address with the present token.
@@ -44,11 +44,28 @@ impl Access {
         let cookie = format!("kennel_dashboard_{}", hosts.port());
         let sessions = VecDeque::new();
         Ok(Self {
-            hosts,
+            hosts: Mutex::new(Arc::new(hosts)),
             cookie,
             secrets: Mutex::new(Secrets { token, sessions }),
             address,
         })
+    }
+
+    /// A new certificate has other names.
+    pub(crate) fn set_hosts(&self, hosts: Hosts) {
+        let hosts = Arc::new(hosts);
+        *self.hosts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&hosts);
+        let secrets = self.secrets();
+        let new = address(&hosts, &secrets.token);
+        self.address.send_if_modified(|address| {
+            let is_new = *address != new;
+            *address = new;
+            is_new
+        });
+    }
+
+    fn hosts(&self) -> Arc<Hosts> {
+        Arc::clone(&self.hosts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The address that a browser can open: another one each time that one was used.
@@ -64,7 +81,11 @@ impl Access {
         }
         let session = Secret::random()?;
         secrets.token = Secret::random()?;
-        let secure = if self.hosts.is_tls() { "; Secure" } else { "" };
+        let secure = if self.hosts().is_tls() {
+            "; Secure"
+        } else {
+            ""
+        };
         let cookie = format!(
             "{}={}; Path=/; HttpOnly; SameSite=Strict{secure}",
             self.cookie,
@@ -74,7 +95,7 @@ impl Access {
             secrets.sessions.pop_front();
         }
         secrets.sessions.push_back(session);
-        let next = address(&self.hosts, &secrets.token);
+        let next = address(&self.hosts(), &secrets.token);
         self.address.send_replace(next);
         Ok(Some(cookie))
     }
@@ -82,9 +103,10 @@ impl Access {
     /// What every request must have, also one for the page.
     pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let host = single(headers, header::HOST.as_str());
-        match host.filter(|host| self.hosts.is_own(host)) {
+        let hosts = self.hosts();
+        match host.filter(|host| hosts.is_own(host)) {
             Some(_) => Ok(()),
-            None => Err(Failure::wrong_host(&self.hosts.shown())),
+            None => Err(Failure::wrong_host(&hosts.shown())),
         }
     }
 
@@ -110,7 +132,7 @@ impl Access {
         let same_origin = match origin {
             // Browsers leave it out of same-origin requests that change nothing.
             None => *method == Method::GET && !headers.contains_key(header::ORIGIN),
-            Some(origin) => self.hosts.is_own_origin(origin),
+            Some(origin) => self.hosts().is_own_origin(origin),
         };
         if !same_site || !same_origin {
             return Err(Failure::wrong_origin());

@@ -1,13 +1,13 @@
 //! Changes: what a verb would do, and doing it. They are the commands of `kennel rollout`, and the undo of kubectl.
 
 use kennel_core::rollout::outline::Outline;
-use kennel_core::rollout::request::{Ask, Request, request};
+use kennel_core::rollout::request::{self, Ask, Request, request};
 use kennel_core::why::Snapshot;
 use kennel_inspect::{command, snapshot};
 use kube::Client;
 
 use crate::failure::Failure;
-use crate::protocol::{Act, Acted, Action, Preview, Verb};
+use crate::protocol::{Act, Acted, Action, Effect, Preview, Verb};
 use crate::route::{Query, SetName};
 use crate::undo;
 
@@ -32,19 +32,25 @@ enum Plan {
     Undo(undo::Plan),
 }
 
+/// Why a verb does nothing now.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error(transparent)]
+    Command(#[from] request::Refusal),
+    #[error(transparent)]
+    Undo(#[from] undo::Refusal),
+}
+
 impl Plan {
-    /// What it will do. Commands say what they have done as `promoted: the bake ends now`.
-    fn effect(&self) -> String {
-        match self {
-            Self::Annotate(request) => {
-                let effect = request.effect.as_str();
-                let effect = effect.split_once(": ").map_or(effect, |(_, effect)| effect);
-                match effect {
-                    "resumed" => "pause and freeze end, and the rollout goes on".to_owned(),
-                    effect => effect.to_owned(),
-                }
-            }
+    /// What it will do.
+    fn effect(&self) -> Effect {
+        let said = match self {
+            Self::Annotate(request) => request.effect.ahead(),
             Self::Undo(plan) => plan.effect(),
+        };
+        Effect {
+            effect: said.to_string(),
+            said: Some(said),
         }
     }
 }
@@ -62,13 +68,13 @@ pub(crate) fn all(outline: &Outline<'_>, undo: &Result<undo::Plan, undo::Refusal
         let plan = match ask(verb, REASON) {
             Some(ask) => request(outline, &ask)
                 .map(Plan::Annotate)
-                .map_err(|why| why.to_string()),
-            None => undo.clone().map(Plan::Undo).map_err(|why| why.to_string()),
+                .map_err(Refusal::from),
+            None => undo.clone().map(Plan::Undo).map_err(Refusal::from),
         };
         Action {
             verb,
             possible: plan.is_ok(),
-            effect: plan.map_or_else(|why| why, |plan| plan.effect()),
+            effect: plan.map_or_else(|why| Effect::none(why.to_string()), |plan| plan.effect()),
         }
     });
     actions.collect()
@@ -94,7 +100,7 @@ pub(crate) async fn preview(
     Ok(Preview {
         verb,
         possible,
-        effect: plan.map_or_else(|why| why, |plan| plan.effect()),
+        effect: plan.map_or_else(|why| Effect::none(why.to_string()), |plan| plan.effect()),
         annotations,
         command: typed(set, verb),
         target: target(&found),
@@ -115,7 +121,7 @@ pub(crate) async fn act(client: &Client, set: &SetName, act: &Act) -> Result<Act
         return Err(Failure::changed(message));
     }
     let plan = plan(client, set, &found, act.verb, reason).await?;
-    let plan = plan.map_err(Failure::refused)?;
+    let plan = plan.map_err(|why| Failure::refused(why.to_string()))?;
     match &plan {
         Plan::Annotate(request) => command::write(client, &found.daemon_set, request).await?,
         Plan::Undo(plan) => undo::write(client, &found.daemon_set, plan).await?,
@@ -140,13 +146,13 @@ async fn plan(
     found: &Snapshot,
     verb: Verb,
     reason: &str,
-) -> Result<Result<Plan, String>, Failure> {
+) -> Result<Result<Plan, Refusal>, Failure> {
     Ok(if let Some(ask) = ask(verb, reason) {
         let request = request(&snapshot::outline(found), &ask);
-        request.map(Plan::Annotate).map_err(|why| why.to_string())
+        request.map(Plan::Annotate).map_err(Refusal::from)
     } else {
         let plan = undo::read(client, set).await?;
-        plan.map(Plan::Undo).map_err(|why| why.to_string())
+        plan.map(Plan::Undo).map_err(Refusal::from)
     })
 }
 

@@ -189,8 +189,8 @@ impl App {
     }
 
     async fn read(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Failure> {
-        let turn = self.reads.acquire().await;
-        turn.map_err(|_| Failure::too_many("requests"))
+        let permit = self.reads.acquire().await;
+        permit.map_err(|_| Failure::too_many("requests"))
     }
 }
 

@@ -16,8 +16,12 @@ mod access;
 mod actions;
 mod answers;
 mod app;
+#[cfg(test)]
+mod colours_tests;
 mod failure;
 mod hosts;
+#[cfg(test)]
+mod language_tests;
 pub mod page;
 pub mod protocol;
 mod reply;

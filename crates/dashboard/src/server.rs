@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kennel_client::expiry;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -86,7 +87,7 @@ pub enum StartError {
 #[derive(Clone)]
 pub struct Dashboard {
     listener: Arc<TcpListener>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<tls::Live>>,
     app: Arc<App>,
 }
 
@@ -123,8 +124,8 @@ async fn bind(settings: Settings) -> Result<Dashboard, StartError> {
     })?;
     let (hosts, tls) = match &settings.tls {
         Some(files) => {
-            let (acceptor, certificate) = tls::load(files)?;
-            (Hosts::of_certificate(address, &certificate), Some(acceptor))
+            let tls = tls::Live::open(files.clone())?;
+            (tls.hosts(address), Some(Arc::new(tls)))
         }
         None if address.ip().is_loopback() => (Hosts::loopback(address), None),
         None => return Err(StartError::NeedsTls(address)),
@@ -147,10 +148,11 @@ async fn serve(dashboard: Dashboard, stop: CancellationToken) {
     let connections = TaskTracker::new();
     let stop_watching = stop.clone();
     let watching = Watching::end_when_idle(&app.watching, stop_watching);
-    let accepting = accept(&listener, tls.as_ref(), &app, &stop, &connections);
+    let accepting = accept(&listener, tls.as_deref(), &app, &stop, &connections);
     tokio::select! {
         () = accepting => {}
         () = watching => {}
+        () = keep_certificate(tls.as_deref(), &listener, &app) => {}
         () = stop.cancelled() => {}
     }
     drop(listener);
@@ -163,10 +165,19 @@ async fn serve(dashboard: Dashboard, stop: CancellationToken) {
     }
 }
 
+/// Follows the files of the certificate, and warns of its end. Never returns.
+async fn keep_certificate(tls: Option<&tls::Live>, listener: &TcpListener, app: &App) {
+    let (Some(tls), Ok(address)) = (tls, listener.local_addr()) else {
+        return std::future::pending().await;
+    };
+    let follow = tls.follow(|| app.access.set_hosts(tls.hosts(address)));
+    tokio::join!(follow, expiry::warn(|now| tls.warnings(now), drop));
+}
+
 /// Never returns.
 async fn accept(
     listener: &TcpListener,
-    tls: Option<&TlsAcceptor>,
+    tls: Option<&tls::Live>,
     app: &Arc<App>,
     stop: &CancellationToken,
     connections: &TaskTracker,
@@ -178,7 +189,8 @@ async fn accept(
         };
         match listener.accept().await {
             Ok((socket, _)) => {
-                let (app, tls, stop) = (Arc::clone(app), tls.cloned(), stop.clone());
+                let tls = tls.map(tls::Live::acceptor);
+                let (app, stop) = (Arc::clone(app), stop.clone());
                 connections.spawn(async move {
                     connection(socket, tls, app, stop).await;
                     drop(permit);

@@ -2,6 +2,7 @@
 
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::daemonset::history::Revision;
+use kennel_core::rollout::Sentence;
 use kennel_inspect::{history, snapshot};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
@@ -32,11 +33,9 @@ pub(crate) enum Refusal {
 }
 
 impl Plan {
-    pub(crate) fn effect(&self) -> String {
-        format!(
-            "the template becomes that of revision {} ({}) again; a GitOps tool may write its own back",
-            self.number, self.hash
-        )
+    pub(crate) fn effect(&self) -> Sentence {
+        let said = Sentence::new("undo").with("n", &self.number);
+        said.with("hash", &self.hash)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The watches of the cluster: begun by the first stream, shared by all, and ended when nobody has looked for a while.
+//! The watches of the cluster: begun by the first stream, shared by all, and ended when no page was open for a while.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ impl Watching {
         if Arc::strong_count(&found.watches) > 1 {
             found.used = Instant::now();
         } else if found.used.elapsed() >= IDLE_MAX {
-            tracing::debug!("nobody looks at the dashboard: its watches end");
+            tracing::debug!("no page is open: the watches of the dashboard end");
             *present = None;
         }
     }

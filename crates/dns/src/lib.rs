@@ -44,7 +44,7 @@ pub struct Settings {
     pub domain: String,
     /// The resolvers for all other names, in this order.
     pub upstreams: Vec<SocketAddr>,
-    /// Whom all other names are resolved for, beside nodes, their pods and loopback addresses.
+    /// Clients for which all other names are resolved, beside nodes, their pods and loopback addresses.
     pub recursion_for: Vec<Network>,
 }
 

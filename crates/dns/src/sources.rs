@@ -1,4 +1,4 @@
-//! Whom names outside the zone are resolved for: this machine, the nodes, their pods, and networks that the user names. For
+//! Clients for which names outside the zone are resolved: this machine, the nodes, their pods, and networks that the user names. For
 //! all others this is no resolver, so that nobody can use it to hide or to amplify traffic.
 
 use std::collections::BTreeMap;

@@ -21,6 +21,8 @@ pub struct Program<'a> {
     pub package: &'a str,
     /// The cargo profile, which is neither `dev` nor `release`.
     pub profile: &'a str,
+    /// Features of the package, separated by commas.
+    pub features: &'a str,
 }
 
 impl Program<'_> {
@@ -43,8 +45,11 @@ impl Program<'_> {
         // profile's `strip` for packages whose optimisation the profile overrides.
         let small = "-Ctarget-feature=+crt-static -Crelocation-model=static -Cforce-unwind-tables=no \
              -Cstrip=symbols";
-        // Without a static C library on the build machine, the program is larger and works the same.
-        let built = self.cargo_build(small) || self.cargo_build("");
+        // The linker of most toolchains can share identical functions.
+        let smallest = format!("{small} -Clink-arg=-Wl,--icf=all");
+        // Without this linker, or a static C library on the build machine, the program is larger and works the same.
+        let mut flags = [smallest.as_str(), small, ""].into_iter();
+        let built = flags.any(|flags| self.cargo_build(flags));
         assert!(built, "{} does not build; see above", self.package);
         let target_dir = self.target_dir().join(from_env("TARGET"));
         let program = target_dir.join(self.profile).join(self.package);
@@ -102,6 +107,7 @@ impl Program<'_> {
             .args(["build", "--quiet", "--locked"])
             .args(["--profile", self.profile])
             .args(["--package", self.package, "--bin", self.package])
+            .args(["--features", self.features])
             .args(["--target", &from_env("TARGET"), "--target-dir"])
             .arg(self.target_dir())
             .current_dir(Path::new(&from_env("CARGO_MANIFEST_DIR")).join("../.."))
@@ -145,6 +151,7 @@ mod tests {
         let agent = Program {
             package: "kennel-agent",
             profile: "agent",
+            features: "",
         };
         let sources = agent.sources();
         for expected in [

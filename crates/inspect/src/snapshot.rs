@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use kennel_client::api;
-use kennel_control::{informers, view};
+use kennel_control::view;
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::rollout;
 use kennel_core::rollout::outline::{Input, Outline};
@@ -290,8 +290,13 @@ fn node(object: &Value) -> Option<NodeSnapshot> {
 }
 
 pub fn pod(object: &Value) -> Option<PodSnapshot> {
+    pod_snapshot(kennel_types::Pod::deserialize(object).ok()?)
+}
+
+/// Nothing, if a controller of another kind than DaemonSet has it.
+pub(crate) fn pod_snapshot(object: kennel_types::Pod) -> Option<PodSnapshot> {
     Some(PodSnapshot {
-        view: view::pod(&informers::Pod::deserialize(object).ok()?)?,
-        object: kennel_types::Pod::deserialize(object).ok()?,
+        view: view::pod(&object)?,
+        object,
     })
 }

@@ -18,6 +18,7 @@ use crate::generate::{CompletionsArgs, GenerateArgs};
 use crate::network_flags::ClusterCidr;
 use crate::reset::ResetArgs;
 use crate::rollout::RolloutArgs;
+use crate::store_args::StoreArgs;
 use crate::token_args::TokenArgs;
 use crate::verb::dashboard::DashboardArgs;
 use crate::verb::doctor::DoctorArgs;
@@ -397,6 +398,9 @@ pub(crate) struct ServerArgs {
 
     #[command(flatten)]
     pub(crate) dns: ServerDnsArgs,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 
     /// Encrypt secrets at rest with the first key in this file; see docs/guides/encryption-at-rest.md
     #[arg(long, value_name = "FILE")]

@@ -16,6 +16,7 @@ mod metrics_server;
 mod network_flags;
 mod reset;
 mod rollout;
+mod store_args;
 mod token_args;
 mod verb;
 mod why;

@@ -1,5 +1,6 @@
 //! Checks the pod network of this machine from outside, and says what to do. Changes nothing.
 
+mod packets;
 #[cfg(test)]
 mod tests;
 
@@ -8,16 +9,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use kennel_core::cidr::Cidr;
-use kennel_nftables::nft;
+pub(crate) use packets::VxlanMtu;
 use serde_json::Value;
 
-use crate::kernel::{HostRoute, Kernel, OVERHEAD};
-use crate::{Error, cni, lock, masquerade, sysctl};
+use crate::kernel::{HostRoute, Kernel};
+use crate::{Error, cni, firewall, lock, masquerade, sysctl};
 
 /// For one answer of a name server.
 const DNS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Names of iptables tables of the old kernel interface, which nftables does not show.
-const LEGACY_TABLES: &str = "/proc/net/ip_tables_names";
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +60,22 @@ pub async fn examine(options: &Options) -> Result<Vec<Finding>, Error> {
         vxlan.is_some() || configuration.is_some() || routes.iter().any(|route| route.is_ours);
     let mut findings = vec![agent(has_network)];
     findings.push(cni_finding(options, configuration.as_ref(), has_network));
-    findings.push(forwarding(has_network));
+    findings.push(forwarding(has_network, firewall::has_node_ports()?));
     if has_network {
-        findings.push(mtu(configuration.as_ref(), vxlan.as_ref()));
+        let links = packets::links(&kernel, &routes).await?;
+        findings.push(packets::mtu(configuration.as_ref(), vxlan.as_ref(), &links));
         findings.push(masquerading()?);
     }
     findings.push(route_finding(&routes, configuration.as_ref()));
-    findings.push(firewall(&forward_policies()?));
-    findings.push(reverse_path());
+    findings.push(packets::forwarded(
+        &firewall::refusing_forwarded()?,
+        firewall::legacy(),
+    ));
+    if vxlan.is_some() {
+        findings.extend(packets::checksums());
+        findings.extend(packets::vxlan(&kernel, &routes).await?);
+    }
+    findings.push(packets::reverse_path());
     findings.push(names(options));
     Ok(findings)
 }
@@ -128,47 +135,19 @@ fn cni_finding(options: &Options, own: Option<&Value>, has_network: bool) -> Fin
     }
 }
 
-fn forwarding(has_network: bool) -> Finding {
+fn forwarding(has_network: bool, has_node_ports: bool) -> Finding {
+    let remedy =
+        "sysctl -w net.ipv4.ip_forward=1, and look for what turned it off in /etc/sysctl.d";
     match sysctl::read(sysctl::FORWARDING) {
         Ok(value) if value == "1" => Finding::ok("forwarding: on"),
-        Ok(_) if !has_network => Finding::ok("forwarding: off, and no pod network needs it"),
-        Ok(_) => Finding::problem(
-            "forwarding: off, so that no packet of a pod leaves this machine: sysctl -w net.ipv4.ip_forward=1, and look for what \
-             turned it off in /etc/sysctl.d",
-        ),
-        Err(error) => Finding::problem(format!("forwarding: cannot be read: {error}")),
-    }
-}
-
-/// The device that VXLAN uses: its name, its MTU, and that of the VXLAN device.
-pub(crate) struct VxlanMtu {
-    pub(crate) underlay: String,
-    pub(crate) underlay_mtu: u32,
-    pub(crate) mtu: u32,
-}
-
-fn mtu(configuration: Option<&Value>, vxlan: Option<&VxlanMtu>) -> Finding {
-    let pods = configuration.and_then(|one| one["plugins"][0]["mtu"].as_u64());
-    let Some(vxlan) = vxlan else {
-        return Finding::ok("MTU: direct routes only, so pods have that of the link");
-    };
-    let fits = vxlan.underlay_mtu.saturating_sub(OVERHEAD);
-    let wrong = |what: &str, value: u64| {
-        Finding::problem(format!(
-            "MTU: {what} has {value} and {} has {}, of which VXLAN takes {OVERHEAD}: larger packets are lost. Restart the agent, \
-             then the pods",
-            vxlan.underlay, vxlan.underlay_mtu
-        ))
-    };
-    match pods {
-        _ if vxlan.mtu > fits => wrong("the VXLAN device", vxlan.mtu.into()),
-        Some(pods) if pods > fits.into() => wrong("each new pod", pods),
-        _ => Finding::ok(format!(
-            "MTU: pods {}, {} {}",
-            pods.unwrap_or(fits.into()),
-            vxlan.underlay,
-            vxlan.underlay_mtu
+        Ok(_) if has_network => Finding::problem(format!(
+            "forwarding: off, so that no packet of a pod leaves this machine: {remedy}"
         )),
+        Ok(_) if has_node_ports => Finding::problem(format!(
+            "forwarding: off, so that packets to node ports reach no endpoints but those with this machine's network: {remedy}"
+        )),
+        Ok(_) => Finding::ok("forwarding: off, and neither a pod network nor node ports need it"),
+        Err(error) => Finding::problem(format!("forwarding: cannot be read: {error}")),
     }
 }
 
@@ -215,49 +194,6 @@ fn route_finding(routes: &[HostRoute], configuration: Option<&Value>) -> Finding
 fn own_range(configuration: &Value) -> Option<Cidr> {
     let subnet = &configuration["plugins"][0]["ipam"]["ranges"][0][0]["subnet"];
     subnet.as_str()?.parse().ok()
-}
-
-/// Chains that see forwarded packets, and drop what no rule accepts: `table inet filter, chain forward`.
-pub fn forward_policies() -> Result<Vec<String>, Error> {
-    let chains = masquerade::dump_chains()?;
-    let dropping = chains.into_iter().filter(nft::BaseChain::drops_forwarded);
-    Ok(dropping
-        .map(|chain| format!("table {}, chain {}", chain.table, chain.name))
-        .collect())
-}
-
-fn firewall(dropping: &[String]) -> Finding {
-    if !dropping.is_empty() {
-        return Finding::problem(format!(
-            "firewall: {} drops forwarded packets that no rule of it accepts: accept those from and to the pods' range there \
-             (with iptables: iptables -I FORWARD -s RANGE -j ACCEPT, and the same with -d; with Docker, in the chain DOCKER-USER)",
-            dropping.join("; ")
-        ));
-    }
-    let legacy = std::fs::read_to_string(LEGACY_TABLES).unwrap_or_default();
-    if legacy.lines().any(|table| table == "filter") {
-        return Finding::ok(
-            "firewall: nftables forwards packets; there are rules of iptables-legacy, too, see `iptables-legacy -S FORWARD`",
-        );
-    }
-    Finding::ok("firewall: forwards packets")
-}
-
-fn reverse_path() -> Finding {
-    let kind = match sysctl::read("net/ipv4/conf/all/rp_filter").as_deref() {
-        Ok("0") => "off",
-        Ok("1") => "strict",
-        Ok("2") => "loose",
-        Ok(other) => {
-            return Finding::problem(format!("reverse-path filter: unknown value {other}"));
-        }
-        Err(error) => {
-            return Finding::problem(format!("reverse-path filter: cannot be read: {error}"));
-        }
-    };
-    Finding::ok(format!(
-        "reverse-path filter: {kind}, which the pod network works with"
-    ))
 }
 
 fn names(options: &Options) -> Finding {

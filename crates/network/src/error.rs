@@ -23,6 +23,11 @@ pub enum Error {
          another --cluster-cidr"
     )]
     Overlap { cluster: String, route: String },
+    #[error(
+        "the route {route} of this machine lies in the range of services {range} (--service-cidr), which would hide its hosts: \
+         start `kennel up` with another --service-cidr, remove the route, or leave services to another program with --proxy=none"
+    )]
+    ServicesOverlap { range: String, route: String },
     #[error("another agent manages the pod network of this network namespace")]
     Locked,
 }
@@ -35,6 +40,7 @@ impl Error {
             Self::File { .. } => "FileNotWritten",
             Self::NoDevice(_) => "NodeAddressNotFound",
             Self::Overlap { .. } => "ClusterCIDROverlaps",
+            Self::ServicesOverlap { .. } => "ServiceCIDROverlaps",
             Self::Locked => "OtherAgent",
         }
     }
@@ -66,5 +72,37 @@ fn hint(error: &io::Error) -> &'static str {
         "; load the kernel modules vxlan and nf_tables, or choose another --network"
     } else {
         ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let check = |errno: Errno, expected: &str| {
+            let error = Error::Kernel {
+                what: "do it".to_owned(),
+                error: io::Error::from_raw_os_error(errno.raw_os_error()),
+            };
+            assert_eq!(error.reason(), "KernelRefused");
+            let said = error.to_string();
+            assert!(said.starts_with("cannot do it: "), "{said}");
+            let (_, hint) = said.split_once("; ").unwrap_or((&said, ""));
+            assert!(hint.starts_with(expected), "{errno:?}: {said}");
+            assert_eq!(hint.is_empty(), expected.is_empty(), "{errno:?}: {said}");
+        };
+        let (rights, modules) = (
+            "the agent needs the capability NET_ADMIN",
+            "load the kernel modules vxlan",
+        );
+        check(Errno::PERM, rights);
+        check(Errno::ACCESS, rights);
+        check(Errno::OPNOTSUPP, modules);
+        check(Errno::NOENT, modules);
+        check(Errno::NOBUFS, "");
     }
 }

@@ -15,10 +15,13 @@
 pub mod cni;
 pub mod doctor;
 mod error;
+pub mod firewall;
+mod host_ports;
 pub mod kernel;
 pub mod lock;
 pub mod masquerade;
 mod network;
+pub mod overlap;
 pub mod probe;
 pub mod sysctl;
 #[cfg(test)]

@@ -117,7 +117,7 @@ pub(crate) fn dump_chains() -> Result<Vec<BaseChain>, Error> {
     Ok(chains)
 }
 
-fn open() -> Result<Socket, Error> {
+pub(crate) fn open() -> Result<Socket, Error> {
     Socket::open(0).map_err(|error| failure("open a netlink socket", error))
 }
 
@@ -128,7 +128,7 @@ fn open_monitored() -> Result<(Socket, Monitor), Error> {
     Ok((socket, monitor))
 }
 
-fn failure(what: &str, failure: Failure) -> Error {
+pub(crate) fn failure(what: &str, failure: Failure) -> Error {
     let error = match failure {
         Failure::Refused(error) | Failure::Socket(error) => error,
         Failure::NoAnswer => std::io::Error::other("the kernel did not answer"),

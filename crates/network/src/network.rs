@@ -8,10 +8,10 @@ use kennel_core::pod_network::plan::{Plan, plan};
 use kennel_core::pod_network::{Member, Mode};
 
 use crate::kernel::routes::Devices;
-use crate::kernel::{HostRoute, Kernel, OVERHEAD, Underlay};
+use crate::kernel::{Kernel, OVERHEAD, Underlay};
 use crate::lock::Lock;
 use crate::masquerade::{self, Masquerade, Rules};
-use crate::{Error, cni, probe, sysctl};
+use crate::{Error, cni, host_ports, overlap, probe, sysctl};
 
 /// Peers on the same link that one probe asks. One answer suffices.
 const PROBES_MAX: usize = 3;
@@ -27,7 +27,7 @@ pub struct Network {
     _lock: Lock,
 }
 
-/// What was applied.
+/// The plan as applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     pub underlay: Underlay,
@@ -62,13 +62,7 @@ impl Network {
     /// The route of somebody else that the pods' range overlaps, if there is one.
     pub async fn overlap(&self, cluster: Cidr) -> Result<(), Error> {
         let routes = self.kernel.routes().await?;
-        match overlapping(&routes, cluster) {
-            Some(route) => Err(Error::Overlap {
-                cluster: cluster.to_string(),
-                route: route.destination.to_string(),
-            }),
-            None => Ok(()),
-        }
+        overlap::of_pods(&routes, cluster)
     }
 
     /// Changes what differs from the last time: one node's change costs one node's change. Does not look at what others have
@@ -79,7 +73,7 @@ impl Network {
         others: impl IntoIterator<Item = &'a Member>,
         cluster: Cidr,
     ) -> Result<Applied, Error> {
-        // Of a change that fails, nobody knows how far it went.
+        // A change that failed may have been applied in part.
         match self.current.take() {
             Some(current) if current.own == *own && current.rules.cluster == cluster => {
                 self.change(current, others).await
@@ -231,14 +225,6 @@ impl Network {
     }
 }
 
-/// Routes of single addresses that lead to a device are those of pods, which an earlier agent has started.
-fn overlapping(routes: &[HostRoute], cluster: Cidr) -> Option<&HostRoute> {
-    routes.iter().find(|route| {
-        let is_default = route.destination.bits() == 0;
-        !route.is_ours && !route.is_host && !is_default && route.destination.overlaps(cluster)
-    })
-}
-
 /// Removes everything that agents of this network namespace made, and our CNI configurations in these places. Returns what was
 /// removed, for people.
 pub async fn cleanup(places: &[cni::Places]) -> Result<Vec<String>, Error> {
@@ -251,6 +237,9 @@ pub async fn cleanup(places: &[cni::Places]) -> Result<Vec<String>, Error> {
         }
     }
     removed.extend(remove(&kernel).await?);
+    if host_ports::remove_unused() {
+        removed.push("the chains of host ports".to_owned());
+    }
     Ok(removed)
 }
 

@@ -56,7 +56,7 @@ impl DirectoryWatch {
         if let Some(events) = &self.events
             && let Err(error) = inotify::add_watch(events.get_ref(), &self.dir, self.flags)
         {
-            tracing::trace!("cannot watch {}: {error}", self.dir.display());
+            tracing::debug!("cannot watch {}: {error}", self.dir.display());
         }
     }
 

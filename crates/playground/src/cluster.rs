@@ -95,7 +95,8 @@ impl Cluster {
         supervisor: &mut Supervisor,
     ) -> anyhow::Result<()> {
         let settings = controller_manager::Settings::default();
-        controller_manager::start(supervisor, &Selection::all(), settings, server)?;
+        let controllers =
+            controller_manager::start(supervisor, &Selection::all(), settings, server)?;
         let mut node_args = default_node_args()?;
         node_args.cluster_dns = name_servers;
         for (number, namespace) in (1..).zip(namespaces) {
@@ -120,7 +121,8 @@ impl Cluster {
             };
             controller_manager::simulate_nodes(supervisor, &simulation, &server.api);
         }
-        controller_manager::mark_control_plane(supervisor, node_name(1), &server.api);
+        let first = node_name(1);
+        controller_manager::mark_control_plane(supervisor, &controllers, first, &server.api);
         Ok(())
     }
 
@@ -178,6 +180,7 @@ fn server_config(
             max_files: audit::DEFAULT_MAX_FILES,
             skip_heartbeats: false,
         },
+        store: None,
         encryption_key_file: None,
         storage_quota: quota::QUOTA_DEFAULT,
         backups: None,

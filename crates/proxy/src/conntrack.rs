@@ -32,7 +32,7 @@ struct Connection {
     original: Vec<u8>,
     id: Option<Vec<u8>>,
     destination: Endpoint,
-    /// Who answers.
+    /// The source of replies: the endpoint.
     endpoint: Endpoint,
     is_redirected: bool,
 }

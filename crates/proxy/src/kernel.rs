@@ -19,17 +19,14 @@ use crate::ruleset::{self, TABLE};
 pub struct KernelError(#[from] Failure);
 
 fn hint(failure: &Failure) -> &'static str {
-    let Failure::Refused(error) = failure else {
-        return match failure {
-            Failure::Socket(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                "; it takes the capability NET_ADMIN, or --proxy=none"
-            }
-            _ => "",
-        };
+    use rustix::io::Errno;
+    let (Failure::Refused(error) | Failure::Socket(error)) = failure else {
+        return "";
     };
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => "; it takes the capability NET_ADMIN, or --proxy=none",
-        io::ErrorKind::NotFound | io::ErrorKind::Unsupported => {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PERM | Errno::ACCESS) => "; it takes the capability NET_ADMIN, or --proxy=none",
+        // The last is the answer of a kernel without any netfilter.
+        Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => {
             "; the kernel may lack modules: it takes Linux 5.13 with nf_tables, nft_nat, nft_masq, nft_numgen, nft_reject, \
              nft_fib_ipv4 and nf_conntrack"
         }
@@ -178,5 +175,38 @@ pub fn has_table() -> Result<bool, KernelError> {
         Ok(()) => Ok(true),
         Err(Failure::Refused(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let check = |errno: Errno, expected: &str| {
+            for of in [Failure::Refused, Failure::Socket] {
+                let error = io::Error::from_raw_os_error(errno.raw_os_error());
+                let said = KernelError(of(error)).to_string();
+                assert!(said.starts_with("cannot write nftables rules: "), "{said}");
+                let (_, hint) = said.split_once("; ").unwrap_or((&said, ""));
+                assert!(hint.starts_with(expected), "{errno:?}: {said}");
+                assert_eq!(hint.is_empty(), expected.is_empty(), "{errno:?}: {said}");
+            }
+        };
+        let (rights, modules) = (
+            "it takes the capability NET_ADMIN",
+            "the kernel may lack modules",
+        );
+        check(Errno::PERM, rights);
+        check(Errno::ACCESS, rights);
+        check(Errno::NOENT, modules);
+        check(Errno::OPNOTSUPP, modules);
+        check(Errno::PROTONOSUPPORT, modules);
+        check(Errno::INVAL, "");
+        let said = KernelError(Failure::NoAnswer).to_string();
+        assert!(!said.contains(';'), "{said}");
     }
 }

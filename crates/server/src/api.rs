@@ -207,7 +207,7 @@ impl Api {
 }
 
 impl Api {
-    /// What was set aside, and not discarded since.
+    /// Objects that were set aside, and not discarded since.
     fn show_damaged(&self, page: &mut Page) {
         let damaged = self.store.damaged().iter();
         let damaged = damaged.filter(|value| self.store.is_set_aside(&value.key));
@@ -254,7 +254,8 @@ impl Observed for Api {
     }
 }
 
-/// Who writes, as far as the storage quota goes: the cluster needs what controllers, nodes and the server write, but events.
+/// Which limit of the storage quota applies to a write: the cluster needs what controllers, nodes and the server write, but
+/// events.
 fn writer(user: &User, row: &Resource) -> Writer {
     let components = user.name.strip_prefix(SERVER);
     let is_component = components.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));

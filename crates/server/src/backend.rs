@@ -118,10 +118,10 @@ impl Backend {
         background.spawn("aggregates cluster roles", roles);
         let services = bootstrap::keep_services(Arc::clone(&api));
         background.spawn("keeps the Services of the API and of DNS", services);
-        background.spawn(
-            "deletes old events",
-            expire::expire_events(Arc::clone(&api)),
-        );
+        if !store.expires_keys() {
+            let expiry = expire::expire_events(Arc::clone(&api));
+            background.spawn("deletes old events", expiry);
+        }
         Ok(Self {
             api,
             store,

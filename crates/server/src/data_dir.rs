@@ -6,6 +6,9 @@ use kennel_store::{DATABASE_FILE, LOCK_FILE};
 
 pub use kennel_store::{Directory as DataDirLock, OpenError};
 
+/// Says that the objects are in etcd, and in which.
+pub(crate) const ETCD_FILE: &str = "store-etcd";
+
 /// The directory of certificates and keys.
 pub(crate) const PKI: &str = "pki";
 
@@ -21,7 +24,7 @@ pub(crate) fn is_half_restored(dir: &Path) -> bool {
 
 /// All that a server creates, in the order of deletion, which can be repeated after an interruption ([`is_data_dir`]).
 /// The data directory may contain other files, such as the node's and the user's.
-pub const FILES: [&str; 9] = [
+pub const FILES: [&str; 10] = [
     "admin.kubeconfig",
     "audit",
     BACKUP_STAGING,
@@ -29,9 +32,16 @@ pub const FILES: [&str; 9] = [
     "kennel.db-shm",
     "kennel.db-wal",
     DATABASE_FILE,
+    ETCD_FILE,
     PKI,
     LOCK_FILE,
 ];
+
+/// The etcd that has the objects of a server, if they are not in its data directory.
+pub fn etcd_of(dir: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(dir.join(ETCD_FILE)).ok()?;
+    Some(text.lines().nth(1)?.to_owned())
+}
 
 /// Whether a server has used a directory. A database without certificates beside it is not ours: a server that finds
 /// another program's database creates its lock and nothing else.

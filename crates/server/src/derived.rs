@@ -47,6 +47,12 @@ struct State<T> {
 }
 
 impl<T: View> State<T> {
+    /// Whether the view has everything up to this revision. After a reset, revisions may be lower than before.
+    fn is_current(&self, now: Revision) -> bool {
+        self.revision.is_some_and(|revision| revision >= now)
+            && !self.watches.iter().any(Watch::has_gap)
+    }
+
     fn empty() -> Self {
         Self {
             view: T::default(),
@@ -69,7 +75,7 @@ impl<T: View> Follower<T> {
     pub(crate) fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         let now = self.store.revision();
         let state = self.shared();
-        if state.revision.is_some_and(|revision| revision >= now) {
+        if state.is_current(now) {
             return look(&state.view);
         }
         drop(state);
@@ -80,7 +86,7 @@ impl<T: View> Follower<T> {
 
     fn catch_up(&self, state: &mut State<T>, now: Revision) {
         // Another reader may have caught up while this one waited for the lock.
-        if state.revision.is_some_and(|revision| revision >= now) {
+        if state.is_current(now) {
             return;
         }
         if state.watches.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kennel_store::{Offline, OpenError};
+use kennel_store::{Damage, LogDamage, Offline, OpenError};
 
 pub use kennel_store::{DamagedValue, RawValue, SCHEMA_VERSION, ValueReport};
 
@@ -15,6 +15,9 @@ use crate::seal::Keyring;
 pub struct Examination {
     pub schema_version: i32,
     pub revision: u64,
+    /// Synced commits of the write-ahead log that cannot be read. A server refuses to start with it; one that runs has
+    /// everything in memory, and its backups are complete.
+    pub log: Option<LogDamage>,
     /// What SQLite's full check finds wrong with the file's structure.
     pub structure: Vec<String>,
     /// Every value, read and parsed. The next start sets aside those that are damaged.
@@ -27,7 +30,8 @@ pub struct Examination {
 
 impl Examination {
     pub fn is_healthy(&self) -> bool {
-        self.structure.is_empty()
+        self.log.is_none()
+            && self.structure.is_empty()
             && self.values.damaged.is_empty()
             && self.set_aside.is_empty()
             && !self.half_restored
@@ -36,7 +40,8 @@ impl Examination {
 
 /// Examines everything. `keys` decrypt what is encrypted at rest.
 pub fn examine(data_dir: &Path, keys: &Keyring) -> Result<Examination, OpenError> {
-    let offline = Offline::open(data_dir)?;
+    let log = Offline::log_damage(data_dir)?;
+    let offline = Offline::open(data_dir).map_err(|error| because_of(log.clone(), error))?;
     let structure = offline.integrity()?;
     let values = offline.check_values(keys, |key, value| {
         object::decode(key, value)?;
@@ -53,8 +58,20 @@ pub fn examine(data_dir: &Path, keys: &Keyring) -> Result<Examination, OpenError
         values: or_default(values)?,
         set_aside: offline.damaged()?,
         half_restored: data_dir::is_half_restored(data_dir),
+        log,
         structure,
     })
+}
+
+/// A database that cannot be opened: its log is the reason if that is damaged.
+fn because_of(log: Option<LogDamage>, error: OpenError) -> OpenError {
+    match (log, error) {
+        (Some(damage), OpenError::Database { path, .. } | OpenError::NotADatabase { path }) => {
+            let reason = Damage::Log(damage);
+            OpenError::Damaged { path, reason }
+        }
+        (_, error) => error,
+    }
 }
 
 /// The stored bytes of an object: of a damaged one, if one was set aside, or else the current ones.

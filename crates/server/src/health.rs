@@ -12,6 +12,7 @@ use kennel_core::health::{Answer, Endpoint, Outcome, Question, Unhealthy, answer
 use kennel_core::metric::Page;
 use kennel_store::{Store, WriterHealth};
 
+use crate::limits;
 use crate::metrics;
 use crate::object::Head;
 use crate::quota::StorageQuota;
@@ -132,6 +133,8 @@ pub(crate) struct Accepting {
     last: Mutex<Instant>,
     /// Since when accepting fails, and how.
     failing: Mutex<Option<(Instant, String)>>,
+    /// Since when all connections are taken.
+    full: Mutex<Option<Instant>>,
 }
 
 impl Accepting {
@@ -140,16 +143,22 @@ impl Accepting {
             name,
             last: Mutex::new(Instant::now()),
             failing: Mutex::default(),
+            full: Mutex::default(),
         }
     }
 
     /// The loop has completed an iteration.
-    pub(crate) fn turn(&self) {
-        *self.last() = Instant::now();
+    pub(crate) fn completed_iteration(&self) {
+        self.completed_iteration_at(Instant::now());
+    }
+
+    pub(crate) fn completed_iteration_at(&self, now: Instant) {
+        *self.last() = now;
     }
 
     pub(crate) fn accepted(&self) {
         *self.failing() = None;
+        *self.full() = None;
     }
 
     pub(crate) fn failed(&self, error: &std::io::Error) {
@@ -160,6 +169,15 @@ impl Accepting {
         *failing = Some((since, error.to_string()));
     }
 
+    /// It waits for one of the open connections to end.
+    pub(crate) fn is_full(&self) {
+        self.full().get_or_insert_with(Instant::now);
+    }
+
+    fn full(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.full.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn last(&self) -> std::sync::MutexGuard<'_, Instant> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,7 +186,8 @@ impl Accepting {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn outcome(&self, now: Instant) -> Outcome {
+    /// All connections being taken fails no `/livez`: clients could have the server restarted.
+    pub(crate) fn outcome(&self, endpoint: Endpoint, now: Instant) -> Outcome {
         let silence = now.saturating_duration_since(*self.last());
         let result = if silence > LISTENER_BOUND {
             let seconds = silence.as_secs();
@@ -176,9 +195,16 @@ impl Accepting {
                 "the listener has not completed an iteration for {seconds} seconds"
             ))
         } else {
-            match &*self.failing() {
-                Some((since, error)) if now.saturating_duration_since(*since) > LISTENER_BOUND => {
+            let is_over = |since: &Instant| now.saturating_duration_since(*since) > LISTENER_BOUND;
+            match (&*self.failing(), &*self.full()) {
+                (Some((since, error)), _) if is_over(since) => {
                     Err(format!("the listener cannot accept connections: {error}"))
+                }
+                (_, Some(since)) if is_over(since) && endpoint != Endpoint::Livez => {
+                    const OPEN: usize = limits::CONNECTIONS_MAX;
+                    Err(format!(
+                        "the listener waits for one of {OPEN} connections to end"
+                    ))
                 }
                 _ => Ok(()),
             }
@@ -196,7 +222,8 @@ mod tests {
         let accepting = Accepting::new("listener");
         let now = Instant::now();
         let failure = |seconds| {
-            let outcome = accepting.outcome(now + Duration::from_secs(seconds));
+            let now = now + Duration::from_secs(seconds);
+            let outcome = accepting.outcome(Endpoint::Livez, now);
             outcome.result.err().map(|reason| reason.0)
         };
         assert_eq!(failure(20), None);

@@ -3,7 +3,7 @@
 //! | level | modules |
 //! |---|---|
 //! | listener, TLS and backend of one process: started and stopped in order | `server` |
-//! | the store and the API over it, without a socket | `backend`, `background`, `start_error`, `doctor` |
+//! | the store and the API over it, without a socket | `backend`, `background`, `start_error`, `etcd_store`, `doctor` |
 //! | connections, HTTP/1.1 and HTTP/2, access log; `http::answer` also serves clients in this process | `http` |
 //! | authenticates and authorises a request, dispatches it by its path | `router` |
 //! | the verbs, other forms that clients ask for, and what else writes | `verbs`, `discovery`, `openapi`, `bootstrap`, `expire`, `upkeep`, `certificate_admin`, `documents` |
@@ -40,6 +40,7 @@ mod derived;
 pub mod discovery;
 pub mod doctor;
 mod documents;
+mod etcd_store;
 pub mod expire;
 mod fairness;
 pub mod field;

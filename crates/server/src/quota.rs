@@ -27,7 +27,7 @@ const NODE_PERCENT: u64 = 115;
 /// The share up to which controllers and the server may write.
 const SYSTEM_PERCENT: u64 = 125;
 
-/// Who writes, as far as the quota goes.
+/// The kind of client that writes: each has a limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writer {
     /// Also nodes and controllers that write events, which nothing depends on.

@@ -5,29 +5,15 @@ use base64::engine::general_purpose::STANDARD;
 use kennel_core::certificates::revocation::{self, BEFORE, NAMESPACE, SECRET_TYPE, USER};
 use kennel_store::{Durability, Op, Store, WriteError};
 use kennel_types::Timestamp;
-use serde::Deserialize;
 use serde_json::json;
 
+use crate::object::secret::Secret;
 use crate::object::{self, Document, Head, Stored};
 use crate::registry::{self, Resource};
 use crate::status::{ApiError, Result};
 
 /// How often a revocation is written again when another write comes first.
 const ATTEMPTS_MAX: usize = 16;
-
-#[derive(Deserialize)]
-struct Secret {
-    #[serde(rename = "type")]
-    kind: String,
-    data: Data,
-}
-
-#[derive(Deserialize)]
-struct Data {
-    user: String,
-    #[serde(rename = "issued-before")]
-    before: String,
-}
 
 fn row() -> &'static Resource {
     registry::core("secrets")
@@ -53,10 +39,9 @@ pub(crate) fn is_revoked(store: &dyn Store<Head>, user: &str, issued: Timestamp)
 
 /// The time of a stored revocation. `None`: it cannot be read.
 fn before(stored: &Stored, user: &str) -> Option<Timestamp> {
-    let secret: Secret = serde_json::from_slice(&stored.value).ok()?;
-    let text = |field: &str| String::from_utf8(STANDARD.decode(field).ok()?).ok();
-    let is_users = secret.kind == SECRET_TYPE && text(&secret.data.user)? == user;
-    is_users.then(|| Timestamp::parse(&text(&secret.data.before)?))?
+    let secret = Secret::read(&stored.value)?;
+    let is_users = secret.kind == SECRET_TYPE && secret.text(USER)? == user;
+    is_users.then(|| Timestamp::parse(&secret.text(BEFORE)?))?
 }
 
 /// Revokes the certificates of a user that were issued until now, and those that were issued as valid after an earlier
@@ -140,9 +125,7 @@ fn encoded(stored: Option<&Stored>, user: &str, time: Timestamp) -> Result<(byte
 pub(crate) async fn delete_obsolete(store: &dyn Store<Head>, oldest_authority: Timestamp) {
     let prefix = object::key(row(), Some(NAMESPACE), "revoked-user-");
     for stored in store.range(&prefix, None, None).records {
-        let secret: Option<Secret> = serde_json::from_slice(&stored.value).ok();
-        let user = secret.and_then(|secret| STANDARD.decode(secret.data.user).ok());
-        let user = user.and_then(|user| String::from_utf8(user).ok());
+        let user = Secret::read(&stored.value).and_then(|secret| secret.text(USER));
         let time = user.and_then(|user| before(&stored, &user));
         if time.is_some_and(|time| revocation::is_obsolete(time, oldest_authority)) {
             let (key, expected) = (stored.key.to_string(), stored.modified);

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 pub use kennel_store::LOCK_FILE;
-use kennel_store::Options;
+pub use kennel_store::{Endpoints, EtcdTls};
+use kennel_store::{Options, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -20,10 +21,14 @@ use crate::backend::{self, Backend};
 use crate::background::Background;
 use crate::backup::{self, SecretFile};
 use crate::certificates::{Certificates, KubeconfigFile};
+use crate::data_dir::DataDirLock;
+use crate::etcd_store;
+pub use crate::etcd_store::EtcdConfig;
 use crate::health::Accepting;
 use crate::http::listen::{self, Clients};
 use crate::kinds::service::Cidr;
 use crate::limits::Timeouts;
+use crate::object::Head;
 use crate::pki::{self, Clock};
 use crate::quota::StorageQuota;
 use crate::seal::Keyring;
@@ -49,6 +54,8 @@ pub struct Config {
     pub event_ttl: Duration,
     pub timeouts: Timeouts,
     pub audit: audit::Options,
+    /// The etcd that has the objects; without one, they are in the data directory.
+    pub store: Option<EtcdConfig>,
     /// A file of keys that secrets are encrypted with at rest.
     pub encryption_key_file: Option<PathBuf>,
     /// The size of all objects together, from which on users' writes are refused.
@@ -90,6 +97,8 @@ pub struct Server {
     stop: CancellationToken,
     listeners: Background,
     background: Background,
+    /// Keeps other servers out of the data directory, if its database does not.
+    _lock: Option<DataDirLock>,
 }
 
 /// The work of the tasks in [`Server::listeners`].
@@ -108,11 +117,35 @@ impl Server {
         let static_tokens = static_tokens.transpose()?;
         let backup_secret = config.backups.as_ref().and_then(|all| all.secret.as_ref());
         backup_secret.map(SecretFile::read).transpose()?;
-        let mut options = Options::new(&config.data_dir);
-        if let Some(file) = &config.encryption_key_file {
-            options.seal = Some(Arc::new(Keyring::read(file)?));
+        let keys = config.encryption_key_file.as_deref().map(Keyring::read);
+        let keys = keys.transpose()?;
+        let (store, lock) = match &config.store {
+            None => {
+                etcd_store::refuse_without_etcd(&config.data_dir)?;
+                let mut options = Options::new(&config.data_dir);
+                options.seal = keys.map(|keys| Arc::new(keys) as _);
+                (backend::open_store(options)?, None)
+            }
+            Some(etcd) => {
+                let ttl = config.event_ttl;
+                let (store, lock) = etcd_store::open(etcd, &config.data_dir, keys, ttl).await?;
+                (store, Some(lock))
+            }
+        };
+        let started = Self::start_over(config, Arc::clone(&store), static_tokens, lock).await;
+        if started.is_err() {
+            // A claim on etcd would keep another server waiting.
+            store.close().await;
         }
-        let store = backend::open_store(options)?;
+        started
+    }
+
+    async fn start_over(
+        config: Config,
+        store: Arc<dyn Store<Head>>,
+        static_tokens: Option<StaticTokens>,
+        lock: Option<DataDirLock>,
+    ) -> Result<Self, StartError> {
         let (listener, address) = bind(config.listen).await?;
         let (advertised, for_pods) = listen_for_pods(config.advertised, address).await;
         let kubeconfig = config.data_dir.join("admin.kubeconfig");
@@ -139,7 +172,7 @@ impl Server {
         let mut serve = |work, check, listener| {
             let accepting = Arc::new(Accepting::new(check));
             let checked = Arc::clone(&accepting);
-            api.add_health_checks(move |_| vec![checked.outcome(Instant::now())]);
+            api.add_health_checks(move |endpoint| vec![checked.outcome(endpoint, Instant::now())]);
             let (tls, api, stop) = (certificates.tls.clone(), Arc::clone(&api), stop.clone());
             let serving = listen::serve(listener, tls, api, config.timeouts, accepting, stop);
             listeners.spawn(work, serving);
@@ -166,6 +199,7 @@ impl Server {
             stop,
             listeners,
             background,
+            _lock: lock,
         })
     }
 
@@ -313,6 +347,7 @@ mod tests {
             event_ttl: crate::expire::TTL_DEFAULT,
             timeouts: Timeouts::default(),
             audit: audit::Options::off(),
+            store: None,
             encryption_key_file: None,
             storage_quota: crate::quota::QUOTA_DEFAULT,
             backups: None,

@@ -48,6 +48,11 @@ pub fn informers(api: &Arc<Api>) -> kube::Client {
     system_user(api, "system:kennel:informers")
 }
 
+/// The client that holds the lease of the controllers, with the role `kennel:controller-manager`.
+pub fn controller_manager(api: &Arc<Api>) -> kube::Client {
+    system_user(api, "system:kennel:controller-manager")
+}
+
 /// The DNS server's client. Its role `kennel:dns` is read-only.
 pub fn dns(api: &Arc<Api>) -> kube::Client {
     system_user(api, "system:kennel:dns")

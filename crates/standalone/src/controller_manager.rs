@@ -13,6 +13,8 @@ use kennel_control::certificates::approve::ReservedNames;
 use kennel_control::certificates::sign::AuthoritySource;
 use kennel_control::certificates::{self, Authority};
 use kennel_control::daemonset::CheckSettings;
+use kennel_control::frame::Setup;
+use kennel_control::informers::Informers;
 use kennel_control::nodes::lifecycle;
 use kennel_control::{
     control_plane_role, daemonset, disruption, endpoints, garbage_collector, namespaces, node_ipam,
@@ -22,7 +24,9 @@ use kennel_core::cidr::Cidr;
 use kennel_server::api::Api;
 use kennel_server::server::Server;
 use kennel_simulation::Simulation;
+use kube::Client;
 
+pub use self::leadership::Controllers;
 pub use self::selection::Selection;
 use crate::clients;
 use crate::request_counts::RequestCounts;
@@ -51,22 +55,59 @@ impl Default for Settings {
     }
 }
 
-/// Starts the selected controllers, and adds the metrics and health checks of all components to the server's.
+/// Starts the selected controllers, and adds the metrics and health checks of all components to the server's. Returns the
+/// election that other controllers can share.
 pub fn start(
     supervisor: &mut Supervisor,
     selection: &Selection,
     settings: Settings,
     server: &Server,
-) -> anyhow::Result<()> {
-    let metrics = placement(supervisor, selection, settings.checks, &server.api);
-    services(supervisor, selection, &server.api);
-    node_health(supervisor, selection, settings.lifecycle, &server.api);
-    pod_ranges(supervisor, selection, settings.cluster_cidr, &server.api);
-    cleanup(supervisor, selection, &server.api);
-    policies(supervisor, selection, &server.api);
-    certificates(supervisor, selection, server)?;
+) -> anyhow::Result<Controllers> {
+    let client = clients::controller_manager(&server.api);
+    let controllers = Controllers::elect(supervisor, client);
+    let manager = &mut Manager {
+        supervisor,
+        selection,
+        controllers: &controllers,
+        api: &server.api,
+    };
+    let mut metrics: Vec<Arc<dyn Observed>> = vec![controllers.setup.metrics.clone()];
+    placement(manager, settings.checks, &mut metrics);
+    services(manager);
+    node_health(manager, settings.lifecycle);
+    pod_ranges(manager, settings.cluster_cidr);
+    cleanup(manager);
+    policies(manager);
+    certificates(manager, server)?;
     show_metrics(supervisor, metrics, &server.api);
-    Ok(())
+    Ok(controllers)
+}
+
+/// What starts controllers.
+struct Manager<'a> {
+    supervisor: &'a mut Supervisor,
+    selection: &'a Selection,
+    controllers: &'a Controllers,
+    api: &'a Arc<Api>,
+}
+
+impl Manager<'_> {
+    /// A client with the account and the rights of upstream's controller.
+    fn client(&self, account: &str) -> Client {
+        clients::controller(self.api, account)
+    }
+
+    fn runs(&self, name: &str) -> bool {
+        self.selection.runs(name)
+    }
+
+    fn start<C, F>(&mut self, name: &'static str, controller: C)
+    where
+        C: Fn(&mut Informers, Setup) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), kennel_client::Error>> + Send + 'static,
+    {
+        self.controllers.start(self.supervisor, name, controller);
+    }
 }
 
 fn show_metrics(supervisor: &Supervisor, metrics: Vec<Arc<dyn Observed>>, api: &Api) {
@@ -79,152 +120,145 @@ fn show_metrics(supervisor: &Supervisor, metrics: Vec<Arc<dyn Observed>>, api: &
     });
 }
 
-/// The DaemonSet controller and the scheduler; returns their metrics.
+/// The DaemonSet controller and the scheduler.
 fn placement(
-    supervisor: &mut Supervisor,
-    selection: &Selection,
+    manager: &mut Manager<'_>,
     checks: CheckSettings,
-    api: &Arc<Api>,
-) -> Vec<Arc<dyn Observed>> {
-    let mut all_metrics: Vec<Arc<dyn Observed>> = Vec::new();
-    if selection.runs(selection::DAEMON_SET) {
-        let client = clients::controller(api, "daemon-set-controller");
-        let watcher = clients::informers(api);
+    all_metrics: &mut Vec<Arc<dyn Observed>>,
+) {
+    if manager.runs(selection::DAEMON_SET) {
+        let client = manager.client("daemon-set-controller");
+        let watcher = clients::informers(manager.api);
         let settings = daemonset::Settings {
             checks,
-            fence: Fence::closed(),
             instance: leadership::IDENTITY.into(),
             ..daemonset::Settings::default()
         };
         all_metrics.push(settings.metrics.clone());
+        // Its lease is not that of the other controllers.
+        let setup = Setup {
+            fence: Fence::closed(),
+            ..manager.controllers.setup.clone()
+        };
+        let supervisor = &mut *manager.supervisor;
         supervisor.start_controller("daemonset controller", move |informers, stop| {
             let (client, watcher, settings) = (client.clone(), watcher.clone(), settings.clone());
-            let shared = daemonset::run(client.clone(), informers, settings.clone(), stop.clone());
-            leadership::lead(client, watcher, settings, shared, stop)
+            let setup = setup.with_stop(stop);
+            let shared = daemonset::run(client.clone(), informers, settings.clone(), setup.clone());
+            leadership::lead_daemon_sets(client, watcher, settings, setup, shared)
         });
     }
-    if selection.runs(selection::SCHEDULER) {
-        let client = clients::scheduler(api);
+    if manager.runs(selection::SCHEDULER) {
+        let client = clients::scheduler(manager.api);
         let metrics = Arc::<scheduler::Metrics>::default();
         all_metrics.push(metrics.clone());
-        supervisor.start_controller("scheduler", move |informers, stop| {
-            scheduler::run_with_metrics(client.clone(), informers, metrics.clone(), stop)
+        manager.start("scheduler", move |informers, setup| {
+            scheduler::run_with_metrics(client.clone(), informers, metrics.clone(), setup)
         });
     }
-    all_metrics
 }
 
 /// The endpoints and EndpointSlice controllers, which share one component.
-fn services(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
+fn services(manager: &mut Manager<'_>) {
     let client = |controller: &str, account: &str| {
-        let runs = selection.runs(controller);
-        runs.then(|| clients::controller(api, account))
+        let runs = manager.runs(controller);
+        runs.then(|| manager.client(account))
     };
     let clients = endpoints::Clients {
         slices: client(selection::ENDPOINT_SLICE, "endpointslice-controller"),
         endpoints: client(selection::ENDPOINTS, "endpoint-controller"),
     };
     if clients.slices.is_some() || clients.endpoints.is_some() {
-        supervisor.start_controller("endpoints controllers", move |informers, stop| {
-            endpoints::run(clients.clone(), informers, stop)
+        manager.start("endpoints controllers", move |informers, setup| {
+            endpoints::run(clients.clone(), informers, setup)
         });
     }
 }
 
 /// The node lifecycle and taint eviction controllers. Both use the account `node-controller`, as upstream's do.
-fn node_health(
-    supervisor: &mut Supervisor,
-    selection: &Selection,
-    settings: lifecycle::Settings,
-    api: &Arc<Api>,
-) {
-    let client = || clients::controller(api, "node-controller");
-    if selection.runs(selection::NODE_LIFECYCLE) {
-        let client = client();
-        supervisor.start_controller("node lifecycle controller", move |informers, stop| {
-            lifecycle::run(client.clone(), informers, settings, stop)
+fn node_health(manager: &mut Manager<'_>, settings: lifecycle::Settings) {
+    if manager.runs(selection::NODE_LIFECYCLE) {
+        let client = manager.client("node-controller");
+        manager.start("node lifecycle controller", move |informers, setup| {
+            lifecycle::run(client.clone(), informers, settings, setup)
         });
     }
-    if selection.runs(selection::TAINT_EVICTION) {
-        let client = client();
-        supervisor.start_controller("taint eviction controller", move |informers, stop| {
-            nodes::eviction::run(client.clone(), informers, stop)
+    if manager.runs(selection::TAINT_EVICTION) {
+        let client = manager.client("node-controller");
+        manager.start("taint eviction controller", move |informers, setup| {
+            nodes::eviction::run(client.clone(), informers, setup)
         });
     }
 }
 
 /// The node IPAM controller, with the account of upstream's.
-fn pod_ranges(supervisor: &mut Supervisor, selection: &Selection, cluster: Cidr, api: &Arc<Api>) {
-    if selection.runs(selection::NODE_IPAM) {
-        let client = clients::controller(api, "node-controller");
-        supervisor.start_controller("node IPAM controller", move |informers, stop| {
-            node_ipam::run(client.clone(), informers, cluster, stop)
+fn pod_ranges(manager: &mut Manager<'_>, cluster: Cidr) {
+    if manager.runs(selection::NODE_IPAM) {
+        let client = manager.client("node-controller");
+        manager.start("node IPAM controller", move |informers, setup| {
+            node_ipam::run(client.clone(), informers, cluster, setup)
         });
     }
 }
 
 /// The controllers that delete objects nothing needs any more.
-fn cleanup(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
-    if selection.runs(selection::GARBAGE_COLLECTOR) {
-        let client = clients::controller(api, "generic-garbage-collector");
-        supervisor.start_controller("garbage collector", move |informers, stop| {
-            garbage_collector::run(client.clone(), informers, stop)
+fn cleanup(manager: &mut Manager<'_>) {
+    if manager.runs(selection::GARBAGE_COLLECTOR) {
+        let client = manager.client("generic-garbage-collector");
+        manager.start("garbage collector", move |informers, setup| {
+            garbage_collector::run(client.clone(), informers, setup)
         });
     }
-    if selection.runs(selection::NAMESPACE) {
-        let client = clients::controller(api, "namespace-controller");
-        supervisor.start_controller("namespace controller", move |_, stop| {
-            namespaces::run(client.clone(), stop)
+    if manager.runs(selection::NAMESPACE) {
+        let client = manager.client("namespace-controller");
+        manager.start("namespace controller", move |_, setup| {
+            namespaces::run(client.clone(), setup)
         });
     }
-    if selection.runs(selection::POD_GARBAGE_COLLECTOR) {
-        let client = clients::controller(api, "pod-garbage-collector");
-        supervisor.start_controller("pod garbage collector", move |informers, stop| {
-            podgc::run(client.clone(), informers, stop)
+    if manager.runs(selection::POD_GARBAGE_COLLECTOR) {
+        let client = manager.client("pod-garbage-collector");
+        manager.start("pod garbage collector", move |informers, setup| {
+            podgc::run(client.clone(), informers, setup)
         });
     }
-    if selection.runs(selection::TOKEN_CLEANER) {
-        let client = clients::controller(api, "token-cleaner");
-        supervisor.start_controller("token cleaner", move |_, stop| {
-            token_cleaner::run(client.clone(), stop)
+    if manager.runs(selection::TOKEN_CLEANER) {
+        let client = manager.client("token-cleaner");
+        manager.start("token cleaner", move |_, setup| {
+            token_cleaner::run(client.clone(), setup)
         });
     }
 }
 
 /// The controllers that keep the status of what the server enforces.
-fn policies(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
-    if selection.runs(selection::DISRUPTION) {
-        let client = clients::controller(api, "disruption-controller");
-        supervisor.start_controller("disruption controller", move |_, stop| {
-            disruption::run(client.clone(), stop)
+fn policies(manager: &mut Manager<'_>) {
+    if manager.runs(selection::DISRUPTION) {
+        let client = manager.client("disruption-controller");
+        manager.start("disruption controller", move |_, setup| {
+            disruption::run(client.clone(), setup)
         });
     }
-    if selection.runs(selection::RESOURCE_QUOTA) {
-        let client = clients::controller(api, "resourcequota-controller");
-        supervisor.start_controller("resource quota controller", move |_, stop| {
-            resource_quota::run(client.clone(), stop)
+    if manager.runs(selection::RESOURCE_QUOTA) {
+        let client = manager.client("resourcequota-controller");
+        manager.start("resource quota controller", move |_, setup| {
+            resource_quota::run(client.clone(), setup)
         });
     }
 }
 
 /// The controllers that approve, sign and delete certificate signing requests.
-fn certificates(
-    supervisor: &mut Supervisor,
-    selection: &Selection,
-    server: &Server,
-) -> anyhow::Result<()> {
-    let client = clients::controller(&server.api, "certificate-controller");
+fn certificates(manager: &mut Manager<'_>, server: &Server) -> anyhow::Result<()> {
+    let client = manager.client("certificate-controller");
     let files = &server.certificates.authority;
-    if selection.runs(selection::CERTIFICATE_APPROVER) {
+    if manager.runs(selection::CERTIFICATE_APPROVER) {
         let client = client.clone();
         let files = files.clone();
         let reserved: ReservedNames =
             Arc::new(move || certificates::names_in(&files.get().server_cert_pem));
-        supervisor.start_controller("certificate approver", move |informers, stop| {
-            certificates::approve::run(client.clone(), informers, reserved.clone(), stop)
+        manager.start("certificate approver", move |informers, setup| {
+            certificates::approve::run(client.clone(), informers, reserved.clone(), setup)
         });
     }
-    if selection.runs(selection::CERTIFICATE_SIGNER) {
+    if manager.runs(selection::CERTIFICATE_SIGNER) {
         let client = client.clone();
         let files = files.clone();
         let authority: AuthoritySource = Arc::new(move || {
@@ -232,13 +266,13 @@ fn certificates(
             Authority::new(files.cert_pem.clone(), files.key_pem.clone())
         });
         authority().context("cannot sign certificates")?;
-        supervisor.start_controller("certificate signer", move |informers, stop| {
-            certificates::sign::run(client.clone(), informers, authority.clone(), stop)
+        manager.start("certificate signer", move |informers, setup| {
+            certificates::sign::run(client.clone(), informers, authority.clone(), setup)
         });
     }
-    if selection.runs(selection::CERTIFICATE_CLEANER) {
-        supervisor.start_controller("certificate cleaner", move |informers, stop| {
-            certificates::clean::run(client.clone(), informers, stop)
+    if manager.runs(selection::CERTIFICATE_CLEANER) {
+        manager.start("certificate cleaner", move |informers, setup| {
+            certificates::clean::run(client.clone(), informers, setup)
         });
     }
     Ok(())
@@ -254,9 +288,14 @@ pub fn simulate_nodes(supervisor: &mut Supervisor, simulation: &Simulation, api:
 }
 
 /// Gives a node the label and the taint of a control plane.
-pub fn mark_control_plane(supervisor: &mut Supervisor, node: String, api: &Arc<Api>) {
+pub fn mark_control_plane(
+    supervisor: &mut Supervisor,
+    controllers: &Controllers,
+    node: String,
+    api: &Arc<Api>,
+) {
     let client = clients::control_plane(api);
-    supervisor.start_controller("control-plane role", move |informers, stop| {
-        control_plane_role::run(client.clone(), informers, node.clone(), stop)
+    controllers.start(supervisor, "control-plane role", move |informers, setup| {
+        control_plane_role::run(client.clone(), informers, node.clone(), setup)
     });
 }

@@ -14,7 +14,9 @@ use kennel_node::agent::identity::{
     Authorities, Certificate, CertificateRequest, Expirations, IdentityError, unusable,
 };
 use kennel_node::agent::lock::Lock;
-use kennel_node::agent::{ApiAddress, Cluster, Machine, Settings, Start, machine, start};
+use kennel_node::agent::{
+    ApiAddress, Cluster, Machine, Settings, Start, data_version, machine, start,
+};
 use kennel_node::runtime::Runtime;
 use kennel_server::api::Api;
 use kennel_server::certificates::{AuthorityFiles, Certificates};
@@ -81,6 +83,7 @@ impl EmbeddedNode {
     /// Locks the data directory, binds the port and opens the runtime; fails on invalid flags.
     pub async fn prepare(config: NodeConfig, server: ServerHandle) -> anyhow::Result<Self> {
         let lock = Lock::take(&config.data)?;
+        data_version::record(&config.data)?;
         let machine = Machine::read(&config.data);
         let name = node::name(&config.node, &machine)?;
         let addresses = node::addresses(&config.node, None).await;

@@ -23,6 +23,11 @@ pub trait Store<H>: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(revision)))
     }
 
+    /// Fails if memory has not been confirmed for so long that what derives from it, such as rights, may be stale. Cheap.
+    fn fresh(&self) -> Result<(), Unconfirmed> {
+        Ok(())
+    }
+
     /// The current record of a key.
     fn get(&self, key: &str) -> Option<Arc<Record<H>>>;
 

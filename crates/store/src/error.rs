@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use crate::record::{Record, Revision};
 use crate::seal::SealError;
+use crate::sqlite::LogDamage;
+
+/// What a damaged log needs.
+const LOG_REMEDY: &str = "nothing was changed: restore a backup, and keep these files";
 
 /// A write that returns an error is never visible, but for [`WriteError::Unknown`].
 pub enum WriteError<H> {
@@ -166,6 +170,8 @@ pub enum Damage {
     DuplicateKey(String),
     #[error("key {0} has an impossible revision")]
     ImpossibleRevision(String),
+    #[error("{0}; {LOG_REMEDY}")]
+    Log(LogDamage),
     #[error("SQLite's quick_check reports: {0}; restore a backup, and keep this file")]
     Structure(String),
     #[error(

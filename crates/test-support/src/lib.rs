@@ -1,27 +1,37 @@
-//! What the tests of every crate share, the lowest layers included: seeds and skipping. Imports none of our crates, so
+//! What the tests of every crate share, the lowest layers included: seeds, skipping and an etcd. Imports none of our crates, so
 //! that each can use it; what starts servers and machines belongs to `kennel-testkit`. Never shipped.
 
+mod etcd;
+
+pub use etcd::Etcd;
+
 use std::io::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Replays one seed instead of the fixed and fresh ones.
 const SEED_VARIABLE: &str = "KENNEL_SEED";
-/// Names the file that `make test` counts skipped tests in, one name per line.
+/// Names the file that `make test` counts skipped tests in: on each line the test binary and the test.
 const SKIPPED_VARIABLE: &str = "KENNEL_SKIPPED_TESTS";
 
 /// Runs a random test with each of the fixed seeds and with one fresh seed, which differs in every run.
 ///
-/// A failure prints the seed and how to replay it. With `KENNEL_SEED=n` only that seed runs.
-pub fn with_seeds(fixed: impl IntoIterator<Item = u64>, mut test: impl FnMut(u64)) {
-    let seeds: Vec<u64> = match std::env::var(SEED_VARIABLE) {
-        Ok(text) => vec![text.parse().expect("KENNEL_SEED is a number")],
-        Err(_) => fixed.into_iter().chain([fastrand::u64(..)]).collect(),
+/// Prints each seed before it runs, so that the last one can be replayed even when the test hangs or aborts; the harness
+/// shows the lines of failed tests alone. With `KENNEL_SEED=n` only that seed runs.
+///
+/// # Panics
+/// If `KENNEL_SEED` is no number.
+pub fn with_seeds(fixed: impl IntoIterator<Item = u64>, test: impl FnMut(u64)) {
+    let fixed = fixed.into_iter();
+    let seeds: Vec<u64> = match given_seed() {
+        Some(seed) => vec![seed],
+        None => fixed.chain([fastrand::u64(..)]).collect(),
     };
+    run_each(&seeds, announce, test);
+}
+
+fn run_each(seeds: &[u64], announce: impl Fn(u64), mut test: impl FnMut(u64)) {
     for seed in seeds {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(seed))) {
-            report_seed(seed);
-            resume_unwind(panic);
-        }
+        announce(*seed);
+        test(*seed);
     }
 }
 
@@ -30,20 +40,21 @@ pub fn with_seeds(fixed: impl IntoIterator<Item = u64>, mut test: impl FnMut(u64
 ///
 /// # Panics
 /// If `KENNEL_SEED` is no number.
-#[expect(clippy::print_stderr, reason = "a failed test tells how to replay it")]
 pub fn fresh_seed() -> u64 {
-    let given = std::env::var(SEED_VARIABLE).ok();
-    let given = given.map(|text| text.parse().expect("KENNEL_SEED is a number"));
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    let test = test_name();
-    eprintln!("{test} runs with seed {seed}; replay: {SEED_VARIABLE}={seed}");
+    let seed = given_seed().unwrap_or_else(|| fastrand::u64(..));
+    announce(seed);
     seed
 }
 
+fn given_seed() -> Option<u64> {
+    let given = std::env::var(SEED_VARIABLE).ok();
+    given.map(|text| text.parse().expect("KENNEL_SEED is a number"))
+}
+
 #[expect(clippy::print_stderr, reason = "a failed test tells how to replay it")]
-fn report_seed(seed: u64) {
+fn announce(seed: u64) {
     let test = test_name();
-    eprintln!("failed with seed {seed}; replay: {SEED_VARIABLE}={seed} cargo nextest run {test}");
+    eprintln!("runs with seed {seed}; replay: {SEED_VARIABLE}={seed} cargo nextest run {test}");
 }
 
 /// Records that the calling test cannot run on this machine and says so on stderr.
@@ -61,9 +72,18 @@ pub fn skip(reason: &str) {
             .append(true)
             .create(true)
             .open(path);
-        let written = file.and_then(|mut file| writeln!(file, "{test}"));
+        let binary = binary_name();
+        let written = file.and_then(|mut file| writeln!(file, "{binary} {test}"));
         written.expect("the file of skipped tests takes a line");
     }
+}
+
+/// Tests of different crates may have the same name. Without the hash that cargo appends, which changes with the build.
+fn binary_name() -> String {
+    let binary = std::env::current_exe().unwrap_or_default();
+    let name = binary.file_stem().unwrap_or_default().to_string_lossy();
+    let (crate_name, _hash) = name.rsplit_once('-').unwrap_or((&name, ""));
+    crate_name.to_owned()
 }
 
 /// The test harness names each test's thread after the test.
@@ -74,6 +94,8 @@ fn test_name() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     #[test]
@@ -82,6 +104,24 @@ mod tests {
         with_seeds([1, 2], |seed| seen.push(seed));
         assert_eq!(seen[..2], [1, 2]);
         assert_eq!(seen.len(), 3);
+    }
+
+    #[test]
+    fn each_seed_is_announced_before_it_runs() {
+        let steps = RefCell::new(Vec::new());
+        let step = |what: &'static str, seed| steps.borrow_mut().push((what, seed));
+        run_each(
+            &[1, 2],
+            |seed| step("announced", seed),
+            |seed| step("ran", seed),
+        );
+        let expected = [("announced", 1), ("ran", 1), ("announced", 2), ("ran", 2)];
+        assert_eq!(*steps.borrow(), expected);
+    }
+
+    #[test]
+    fn skipped_tests_are_counted_by_crate() {
+        assert_eq!(binary_name(), "kennel_test_support");
     }
 
     #[test]

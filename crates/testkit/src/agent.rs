@@ -14,7 +14,7 @@ use crate::machine::Network;
 use crate::{Deadline, eventually};
 
 /// From SIGTERM to the end of the process, and from its start to the words that are waited for.
-const PATIENCE_SECONDS: u64 = 60;
+const TIMEOUT_SECONDS: u64 = 60;
 
 /// How to start an agent.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl Agent {
 
     /// Waits until it has logged this in its present life.
     pub fn wait_for(&self, words: &str) {
-        eventually(Deadline::seconds(PATIENCE_SECONDS), || {
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let log = self.log();
             let found = log[self.before..].contains(words);
             found.then_some(()).ok_or(format!("no {words:?} in\n{log}"))
@@ -100,7 +100,7 @@ impl Agent {
     pub fn stop(&mut self) -> ExitStatus {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).expect("our own child can be signalled");
-        let deadline = Deadline::seconds(PATIENCE_SECONDS);
+        let deadline = Deadline::seconds(TIMEOUT_SECONDS);
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
                 return status;

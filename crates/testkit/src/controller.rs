@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::{Deadline, eventually};
 
 /// From SIGTERM to the end of the process, and from its start to its first line.
-const PATIENCE_SECONDS: u64 = 60;
+const TIMEOUT_SECONDS: u64 = 60;
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -62,7 +62,7 @@ impl Controller {
 
     /// Waits until its log contains this.
     pub fn wait_for(&self, words: &str) {
-        eventually(Deadline::seconds(PATIENCE_SECONDS), || {
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let log = self.log();
             if log.contains(words) {
                 Ok(())
@@ -104,7 +104,7 @@ impl Controller {
 
     /// Waits until it ends by itself.
     pub fn wait_for_end(&mut self) -> ExitStatus {
-        let deadline = Deadline::seconds(PATIENCE_SECONDS);
+        let deadline = Deadline::seconds(TIMEOUT_SECONDS);
         loop {
             match self.child.try_wait().expect("the child can be waited for") {
                 Some(status) => return status,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::{Deadline, Visitor};
 
 /// From its start to the line with the address, and from SIGTERM to its end.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// It prints few lines.
 const LINES_MAX: usize = 100;
@@ -67,7 +67,7 @@ impl Dashboard {
         loop {
             let line = self
                 .lines
-                .recv_timeout(PATIENCE)
+                .recv_timeout(TIMEOUT)
                 .expect("it prints an address");
             let mut words = line.split_whitespace();
             if let Some(address) = words.find(|word| word.contains("/?token=")) {
@@ -110,7 +110,7 @@ impl Dashboard {
 
     /// Waits until it ends by itself.
     pub fn wait_for_end(mut self) {
-        let deadline = Deadline::seconds(PATIENCE.as_secs());
+        let deadline = Deadline::seconds(TIMEOUT.as_secs());
         while self
             .child
             .try_wait()

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Deadline;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Sends requests with fixed headers.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl Visitor {
         connection: &str,
     ) -> BufReader<TcpStream> {
         let mut socket = TcpStream::connect(&self.host).expect("the dashboard listens");
-        let bounded = socket.set_read_timeout(Some(PATIENCE));
+        let bounded = socket.set_read_timeout(Some(TIMEOUT));
         bounded.expect("a socket can have a timeout");
         let length = body.len().to_string();
         let own = [("Connection", connection), ("Content-Length", &length)];
@@ -153,7 +153,7 @@ impl Iterator for Events {
 impl Events {
     /// Waits for an event of this name that `found` turns into something.
     pub fn wait<T>(&mut self, name: &str, mut found: impl FnMut(&Value) -> Option<T>) -> T {
-        let deadline = Deadline::seconds(PATIENCE.as_secs());
+        let deadline = Deadline::seconds(TIMEOUT.as_secs());
         let mut last = Value::Null;
         loop {
             let next = self.next();

@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
 
 /// Longer than a server under test waits for anything: a test fails rather than hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How to reach a server: its address, and the certificates in its data directory.
 #[derive(Clone, Debug)]
@@ -68,8 +68,8 @@ impl Access {
     /// A new connection, its handshake done.
     pub fn open(&self) -> io::Result<Wire> {
         let socket = TcpStream::connect(self.address)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
         let name = ServerName::from(self.address.ip());
         let session = ClientConnection::new(Arc::clone(&self.config), name);
         let mut stream = StreamOwned::new(session.map_err(io::Error::other)?, socket);

@@ -5,7 +5,25 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use crate::meta::null_as_default;
+use crate::text_enum::text_enum;
 use crate::time::Timestamp;
+
+text_enum! {
+    /// The reasons that `kennel why` looks for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum EventReason<'a>, else Other(&'a str) {
+        BackOff = "BackOff",
+        FailedAttachVolume = "FailedAttachVolume",
+        FailedCreate = "FailedCreate",
+        FailedCreatePodSandBox = "FailedCreatePodSandBox",
+        FailedMapVolume = "FailedMapVolume",
+        FailedMount = "FailedMount",
+        FailedPodSandBoxStatus = "FailedPodSandBoxStatus",
+        Killing = "Killing",
+        NetworkNotReady = "NetworkNotReady",
+        Unhealthy = "Unhealthy",
+    }
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -81,6 +99,10 @@ pub struct EventMetadata {
 }
 
 impl Event {
+    pub fn reason(&self) -> EventReason<'_> {
+        EventReason::from(&*self.reason)
+    }
+
     /// When it happened last; the epoch when it does not say.
     pub fn last_seen(&self) -> Timestamp {
         let series = self.series.as_ref();

@@ -1,9 +1,10 @@
 //! Pods.
 //!
-//! [`Pod`] is generic over what is decoded of a container's status: controllers use [`ContainerHealth`], and who reads none
+//! [`Pod`] is generic over what is decoded of a container's status: controllers use [`ContainerHealth`], and readers of none
 //! of it [`serde::de::IgnoredAny`], so that the pod events of a rollout allocate little for it.
 
 pub mod references;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,6 +17,8 @@ use crate::condition::{self, Condition, ConditionType};
 use crate::meta::null_as_default;
 use crate::text_enum::text_enum;
 use crate::time::Timestamp;
+
+pub use waiting::WaitingReason;
 
 /// On the pod of the API that mirrors a static pod; its value is a hash of the static pod.
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
@@ -125,12 +128,12 @@ pub enum Waiting {
 
 impl From<&str> for Waiting {
     fn from(reason: &str) -> Self {
-        match reason {
-            "InvalidImageName" => Self::InvalidImageName,
-            "CreateContainerConfigError" => Self::CreateContainerConfigError,
-            "CreateContainerError" => Self::CreateContainerError,
-            "RunContainerError" => Self::RunContainerError,
-            "ErrImagePull" | "ImagePullBackOff" => Self::ImagePull,
+        match WaitingReason::from(reason) {
+            WaitingReason::InvalidImageName => Self::InvalidImageName,
+            WaitingReason::CreateContainerConfigError => Self::CreateContainerConfigError,
+            WaitingReason::CreateContainerError => Self::CreateContainerError,
+            WaitingReason::RunContainerError => Self::RunContainerError,
+            WaitingReason::ErrImagePull | WaitingReason::ImagePullBackOff => Self::ImagePull,
             _ => Self::No,
         }
     }
@@ -384,6 +387,25 @@ pub struct ContainerStatus {
     pub last_state: ContainerState,
 }
 
+impl From<&ContainerStatus> for ContainerHealth {
+    fn from(status: &ContainerStatus) -> Self {
+        let waiting = status.state.waiting.as_ref();
+        let reason = waiting.map_or(Waiting::No, |waiting| waiting.reason.as_str().into());
+        Self {
+            restart_count: status.restart_count,
+            state: ContainerHealthState {
+                waiting: ContainerHealthWaiting { reason },
+            },
+        }
+    }
+}
+
+impl From<&Self> for ContainerHealth {
+    fn from(health: &Self) -> Self {
+        *health
+    }
+}
+
 /// At most one member is set.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -400,6 +422,12 @@ pub struct ContainerStateWaiting {
     pub reason: String,
     #[serde(deserialize_with = "null_as_default")]
     pub message: String,
+}
+
+impl ContainerStateWaiting {
+    pub fn reason(&self) -> WaitingReason<'_> {
+        WaitingReason::from(&*self.reason)
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

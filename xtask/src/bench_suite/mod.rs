@@ -129,7 +129,8 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         services::measure(&mut report)?;
     }
     if wanted("dashboard") {
-        runtime.block_on(dashboard::measure(&mut report))?;
+        let named = !phases.is_empty();
+        runtime.block_on(dashboard::measure(&mut report, named))?;
     }
     if phases.iter().any(|phase| phase == GROWTH) {
         cluster::growth()?;

@@ -6,7 +6,14 @@ struct Figure {
     name: String,
     measured: String,
     bound: String,
-    holds: bool,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Holds,
+    Exceeded,
+    NotMeasured,
 }
 
 #[derive(Default)]
@@ -27,13 +34,28 @@ impl Report {
             name,
             measured,
             bound,
-            holds,
+            verdict: if holds {
+                Verdict::Holds
+            } else {
+                Verdict::Exceeded
+            },
         });
     }
 
-    /// Whether all bounds hold.
+    /// A row for what this machine cannot measure.
+    pub(super) fn leave_out(&mut self, name: impl Into<String>, why: impl Into<String>) {
+        self.figures.push(Figure {
+            name: name.into(),
+            measured: "-".to_owned(),
+            bound: why.into(),
+            verdict: Verdict::NotMeasured,
+        });
+    }
+
+    /// Whether no bound is exceeded.
     pub(super) fn holds(&self) -> bool {
-        self.figures.iter().all(|figure| figure.holds)
+        let mut verdicts = self.figures.iter().map(|figure| figure.verdict);
+        verdicts.all(|verdict| verdict != Verdict::Exceeded)
     }
 
     pub(super) fn print(&self) {
@@ -51,7 +73,11 @@ impl Report {
         );
         say("");
         for figure in &self.figures {
-            let verdict = if figure.holds { "ok" } else { "EXCEEDED" };
+            let verdict = match figure.verdict {
+                Verdict::Holds => "ok",
+                Verdict::Exceeded => "EXCEEDED",
+                Verdict::NotMeasured => "NOT MEASURED",
+            };
             say(format_args!(
                 "{:names$}  {:>measured$}  {:bounds$}  {verdict}",
                 figure.name, figure.measured, figure.bound

@@ -198,6 +198,12 @@ pub(super) fn machine_cpu_time() -> Result<Duration> {
     Ok(TICK * busy.map(|(_, ticks)| ticks).sum::<u32>())
 }
 
+/// The most memory that a process had resident at once.
+pub(super) fn peak_bytes(pid: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    procfs::memory_bytes(&status, "VmHWM").with_context(|| format!("no VmHWM of process {pid}"))
+}
+
 /// Resident memory of a process (`self` for this one).
 pub(super) fn resident_bytes(pid: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;

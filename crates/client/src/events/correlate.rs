@@ -1,5 +1,5 @@
 //! Which events are written, by the rules of Kubernetes' own correlator (rule 3.10.2): repeated events are counted, similar
-//! ones are aggregated, and objects with too many events are rate-limited.
+//! ones are aggregated, and objects with too many events are rate-limited. [`Limits`] may be wider than upstream's.
 //!
 //! Pure: the time is an argument.
 
@@ -11,12 +11,33 @@ use kennel_types::Monotonic;
 use super::{Note, Reference};
 use crate::rate::TokenBucket;
 
-/// How many events on one object are written at once.
-const BURST: f64 = 25.0;
-/// After that, one in this many seconds.
-const REFILL_SECONDS: f64 = 300.0;
-/// From this number of different messages on, events are aggregated.
-const SIMILAR: usize = 10;
+/// How many events a recorder writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// How many on one object at once.
+    burst: f64,
+    /// After that, one in this many seconds.
+    refill_seconds: f64,
+    /// From this number of different messages on, events are aggregated.
+    similar: Option<usize>,
+}
+
+impl Limits {
+    /// Upstream's.
+    pub(super) const KUBERNETES: Self = Self {
+        burst: 25.0,
+        refill_seconds: 300.0,
+        similar: Some(10),
+    };
+    /// For transitions of an object, each of which is written to the API anyway: two for each stage of a rollout of a
+    /// hundred stages at once, and each with its own message.
+    pub(super) const TRANSITIONS: Self = Self {
+        burst: 200.0,
+        refill_seconds: 30.0,
+        similar: None,
+    };
+}
+
 /// Events with the same reason are similar if they come within this time.
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
 /// How many entries each cache holds.
@@ -54,14 +75,23 @@ struct Similar {
 }
 
 /// What has been written so far.
-#[derive(Default)]
 pub(super) struct Correlator {
+    limits: Limits,
     similar: Cache<Similar>,
     logged: Cache<Logged>,
     buckets: Cache<TokenBucket>,
 }
 
 impl Correlator {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            similar: Cache::default(),
+            logged: Cache::default(),
+            buckets: Cache::default(),
+        }
+    }
+
     pub(super) fn decide(&mut self, about: &Reference, note: &Note, now: Monotonic) -> Decision {
         let object = about.key();
         let kind = format!("{object}\n{}\n{}", note.warning, note.reason);
@@ -107,13 +137,16 @@ impl Correlator {
         now: Monotonic,
     ) -> (String, String) {
         let alone = format!("{kind}\n{part}\n{}", note.message);
+        let Some(most) = self.limits.similar else {
+            return (alone, note.message.clone());
+        };
         let similar = self.similar.entry(kind.clone(), now, Similar::default);
         if now.saturating_since(similar.last) > SIMILAR_WITHIN {
             similar.messages.clear();
         }
         similar.last = now;
         similar.messages.insert(note.message.clone());
-        if similar.messages.len() < SIMILAR {
+        if similar.messages.len() < most {
             return (alone, note.message.clone());
         }
         similar.messages.pop_first();
@@ -122,7 +155,12 @@ impl Correlator {
     }
 
     fn is_allowed(&mut self, object: String, now: Monotonic) -> bool {
-        let full = || TokenBucket::full(BURST, 1.0 / REFILL_SECONDS, now);
+        let Limits {
+            burst,
+            refill_seconds,
+            ..
+        } = self.limits;
+        let full = || TokenBucket::full(burst, 1.0 / refill_seconds, now);
         self.buckets.entry(object, now, full).take(now)
     }
 }
@@ -213,7 +251,7 @@ mod tests {
 
     #[test]
     fn s3_10_2_repeated_events_are_counted() {
-        let mut correlator = Correlator::default();
+        let mut correlator = Correlator::new(Limits::KUBERNETES);
         assert_eq!(decide(&mut correlator, "d", "a", 0), "create a");
         assert_eq!(decide(&mut correlator, "d", "a", 1), "2 × a as name of a");
         assert_eq!(decide(&mut correlator, "d", "a", 2), "3 × a as name of a");
@@ -222,7 +260,7 @@ mod tests {
 
     #[test]
     fn events_on_two_parts_of_an_object_are_distinct() {
-        let mut correlator = Correlator::default();
+        let mut correlator = Correlator::new(Limits::KUBERNETES);
         let mut started = |part: &str| {
             let about = Reference {
                 field_path: part.to_owned(),
@@ -239,8 +277,8 @@ mod tests {
 
     #[test]
     fn s3_10_2_similar_events_are_aggregated() {
-        let mut correlator = Correlator::default();
-        for number in 1..SIMILAR {
+        let mut correlator = Correlator::new(Limits::KUBERNETES);
+        for number in 1..10 {
             let message = format!("pod {number}");
             assert_eq!(
                 decide(&mut correlator, "d", &message, 0),
@@ -261,7 +299,7 @@ mod tests {
 
     #[test]
     fn s3_10_2_events_on_one_object_are_rate_limited() {
-        let mut correlator = Correlator::default();
+        let mut correlator = Correlator::new(Limits::KUBERNETES);
         let heard = (0..100).filter(|_| decide(&mut correlator, "d", "a", 0) != "drop");
         assert_eq!(heard.count(), 25);
         assert_eq!(decide(&mut correlator, "d", "a", 299), "drop");
@@ -271,8 +309,23 @@ mod tests {
     }
 
     #[test]
+    fn transitions_are_written_one_by_one() {
+        let mut correlator = Correlator::new(Limits::TRANSITIONS);
+        for number in 0..200 {
+            let message = format!("stage {number}");
+            let found = decide(&mut correlator, "d", &message, 0);
+            assert_eq!(found, format!("create {message}"));
+        }
+        assert_eq!(decide(&mut correlator, "d", "stage 200", 29), "drop");
+        let next = decide(&mut correlator, "d", "stage 200", 30);
+        assert_eq!(next, "create stage 200");
+        let again = decide(&mut correlator, "d", "stage 200", 60);
+        assert_eq!(again, "2 × stage 200 as name of stage 200");
+    }
+
+    #[test]
     fn memory_is_bounded() {
-        let mut correlator = Correlator::default();
+        let mut correlator = Correlator::new(Limits::KUBERNETES);
         for number in 0..5000 {
             decide(&mut correlator, &format!("d{number}"), "a", number);
         }

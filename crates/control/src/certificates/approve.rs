@@ -7,18 +7,17 @@ use std::sync::Arc;
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition,
 };
-use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{Error, api};
 use kennel_core::certificates::serving::{self, CONFIRMED_ADDRESSES, Names, SOURCE_ADDRESS};
 use kennel_core::certificates::{CertificateRequest, Permission, Signer};
 use kube::Client;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::joining::{self, Outcome};
 use super::request::Parsed;
 use super::{add_condition, condition, has_certificate, new_condition, replace, run_each};
+use crate::frame::Setup;
 use crate::frame::objects::Verdict;
 use crate::informers::Informers;
 use crate::nodes;
@@ -28,20 +27,20 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 /// The names and addresses in the API server's certificate, which may be renewed.
 pub type ReservedNames = Arc<dyn Fn() -> Names + Send + Sync>;
 
-/// Runs until `stop` is cancelled. No node gets a certificate for the `reserved` names, which are the API server's.
+/// Runs until `setup.stop` is cancelled. No node gets a certificate for the `reserved` names, which are the API server's.
 /// Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     reserved: ReservedNames,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let writer = Writer::new(client, Fence::open());
+    let writer = setup.writer(client);
     let reconcile = move |request: Arc<CertificateSigningRequest>| {
         let (writer, reserved) = (writer.clone(), reserved.clone());
         async move { reconcile(&writer, &request, &*reserved).await }
     };
-    run_each("certificate approver", informers, is_open, reconcile, stop)
+    run_each("certificate approver", informers, is_open, reconcile, setup)
 }
 
 /// A kubelet's request that is neither approved nor denied.
@@ -244,6 +243,7 @@ mod tests {
     use std::convert::Infallible;
 
     use http::{Request, Response};
+    use kennel_client::fence::Fence;
     use kube::client::Body;
 
     use super::*;

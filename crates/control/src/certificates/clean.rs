@@ -5,35 +5,33 @@ use k8s_openapi::api::certificates::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kennel_client::Error;
-use kennel_client::fence::Fence;
-use kennel_client::write::{Call, Writer};
+use kennel_client::write::Call;
 use kennel_core::certificates::lifetime::{self, Stage};
 use kennel_types::{Identity, Timestamp};
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
 use super::request::end_of;
 use super::{PATH, condition, has_certificate};
 use crate::frame::expiry::{Expirations, Expiring};
-use crate::frame::{self, Watches};
+use crate::frame::{self, Setup, Watches};
 use crate::informers::Informers;
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
     let requests = informers.certificate_requests.subscribe();
     watches.add("certificatesigningrequests", requests, |update| {
         update.map(|request| expiring(&request))
     });
-    let writer = Writer::new(client, Fence::open());
+    let writer = setup.writer(client);
     frame::run(
         Expirations::new("certificate cleaner", writer),
         watches,
-        stop,
+        setup,
     )
 }
 

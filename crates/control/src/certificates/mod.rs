@@ -29,10 +29,9 @@ use kennel_client::Error;
 use kennel_client::backoff::Policy;
 use kennel_client::write::{Call, Writer};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use crate::frame::objects::{Objects, Verdict};
-use crate::frame::{self, Watches};
+use crate::frame::{self, Setup, Watches};
 use crate::informers::Informers;
 
 pub use self::authority::{Authority, AuthorityError};
@@ -45,13 +44,13 @@ const AT_ONCE: usize = 16;
 /// Before a request is looked at again.
 const RETRY: Policy = Policy::exponential(Duration::from_millis(200), Duration::from_mins(5));
 
-/// Runs a controller that reconciles each relevant request by itself, until `stop` is cancelled.
+/// Runs a controller that reconciles each relevant request by itself, until `setup.stop` is cancelled.
 fn run_each<R, F>(
     name: &'static str,
     informers: &mut Informers,
     is_relevant: fn(&CertificateSigningRequest) -> bool,
     reconcile: R,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<R, F>
 where
     R: Fn(Arc<CertificateSigningRequest>) -> F + Send + 'static,
@@ -61,7 +60,7 @@ where
     let requests = informers.certificate_requests.subscribe();
     watches.add("certificatesigningrequests", requests, |update| update);
     let controller = Objects::new(name, AT_ONCE, RETRY, is_relevant, reconcile);
-    frame::run(controller, watches, stop)
+    frame::run(controller, watches, setup)
 }
 
 /// The condition of this type, if it is true.

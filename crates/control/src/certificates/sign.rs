@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kennel_client::fence::Fence;
 use kennel_client::write::{Failure, Writer};
 use kennel_client::{Error, clock};
 use kennel_core::certificates::{Signer, lifetime, revocation};
 use kennel_types::Timestamp;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
 use super::authority::{Authority, AuthorityError};
 use super::request::{Parsed, RequestError};
 use super::{add_condition, condition, has_certificate, new_condition, replace, revoked, run_each};
+use crate::frame::Setup;
 use crate::frame::objects::Verdict;
 use crate::informers::Informers;
 
@@ -25,14 +24,14 @@ const OWN_REVOCATION: Duration = Duration::from_secs(1);
 /// The certificate authority, which may be replaced.
 pub type AuthoritySource = Arc<dyn Fn() -> Result<Authority, AuthorityError> + Send + Sync>;
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     authority: AuthoritySource,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let writer = Writer::new(client, Fence::open());
+    let writer = setup.writer(client);
     let reconcile = move |request: Arc<CertificateSigningRequest>| {
         let (writer, authority) = (writer.clone(), authority.clone());
         async move { reconcile(&writer, &request, &*authority).await }
@@ -42,7 +41,7 @@ pub fn run(
         informers,
         is_approved,
         reconcile,
-        stop,
+        setup,
     )
 }
 

@@ -14,7 +14,7 @@ use kennel_types::event::Event;
 /// The reason of the event on a DaemonSet that another controller acts on.
 pub(super) const REASON: &str = "ConflictingController";
 /// Events of one DaemonSet that are read: more than its controllers' recorders let through.
-const EVENTS_MAX: u32 = 500;
+const EVENTS_MAX: u32 = 1000;
 
 /// See the [module](self).
 pub(super) struct ConflictWatch {
@@ -87,16 +87,16 @@ impl ConflictWatch {
         }
     }
 
-    pub(super) fn next_look(&self) -> Option<Monotonic> {
-        self.conflicts.next_look().filter(|_| !self.reading)
+    pub(super) fn next_due(&self) -> Option<Monotonic> {
+        self.conflicts.next_due().filter(|_| !self.reading)
     }
 
     /// The DaemonSet whose events to read now, by uid.
-    pub(super) fn look(&mut self, now: Monotonic) -> Option<Arc<str>> {
+    pub(super) fn take_due(&mut self, now: Monotonic) -> Option<Arc<str>> {
         if self.reading {
             return None;
         }
-        self.conflicts.look(now)
+        self.conflicts.take_due(now)
     }
 
     /// Reads the events on a DaemonSet; the result goes to [`judge`](Self::judge).

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::clock::{self, Clock};
-use kennel_client::events::{Note, Recorder, Reference};
+use kennel_client::events::{Note, Reference};
 use kennel_client::pace::Pace;
 use kennel_client::write::{self, Writer};
 use kennel_core::daemonset::conflict::Witness;
@@ -27,6 +27,7 @@ use super::config::ConfigWatches;
 use super::conflicts::ConflictWatch;
 use super::events::Event;
 use super::metrics::{self, Metrics};
+use super::recorders::Recorders;
 use super::writes::{self, Failed, PendingNames, Status};
 use crate::frame::{Context, Controller, Round};
 
@@ -81,9 +82,7 @@ struct Known {
 pub(super) struct Parts {
     pub(super) pace: Pace,
     pub(super) writer: Writer,
-    pub(super) recorder: Recorder,
-    /// For events about other controllers.
-    pub(super) alarms: Recorder,
+    pub(super) recorders: Recorders,
     pub(super) checker: Checker,
     pub(super) metrics: Arc<Metrics>,
     pub(super) configs: ConfigWatches,
@@ -96,8 +95,7 @@ pub(super) struct DaemonSetController {
     /// Another controller writes the counters of statuses.
     assist: bool,
     writer: Writer,
-    recorder: Recorder,
-    alarms: Recorder,
+    recorders: Recorders,
     pace: Pace,
     checker: Checker,
     /// The planner's monotonic time.
@@ -183,7 +181,7 @@ impl Controller for DaemonSetController {
                 Action::RemoveTaint { ticket, node } => self.remove_taint(ticket, node, cx),
                 Action::EmitOnNode { node, note } => {
                     self.metrics.events.increment();
-                    self.recorder.emit(Reference::own_node(&node), note);
+                    self.recorders.emit(Reference::own_node(&node), note);
                 }
                 Action::Check {
                     ticket,
@@ -246,8 +244,13 @@ impl Controller for DaemonSetController {
     }
 
     fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
-        let look = self.conflicts.as_ref().and_then(ConflictWatch::next_look);
-        let wake = self.planner.next_wake().into_iter().chain(look).min()?;
+        let conflicts = self.conflicts.as_ref().and_then(ConflictWatch::next_due);
+        let wake = self
+            .planner
+            .next_wake()
+            .into_iter()
+            .chain(conflicts)
+            .min()?;
         Some(clock.monotonic() + (wake - self.clock.monotonic()))
     }
 
@@ -257,7 +260,6 @@ impl Controller for DaemonSetController {
         metrics.syncs.increment();
         metrics.round_completed();
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        metrics.queued.set(number(round.queued));
         metrics.running.set(number(round.running));
         metrics.allowed.set(number(round.limit));
         metrics.daemon_sets.set(number(self.known.len()));
@@ -270,8 +272,7 @@ impl DaemonSetController {
         let Parts {
             pace,
             writer,
-            recorder,
-            alarms,
+            recorders,
             checker,
             metrics,
             configs,
@@ -281,8 +282,7 @@ impl DaemonSetController {
             assist: options.assist,
             planner: Planner::new(options),
             writer,
-            recorder,
-            alarms,
+            recorders,
             pace,
             checker,
             clock: Clock::start(),
@@ -453,7 +453,7 @@ impl DaemonSetController {
 
     fn emit(&self, daemon_set: &Identity, note: Note) {
         self.metrics.events.increment();
-        self.recorder.emit(self.reference(daemon_set), note);
+        self.recorders.emit(self.reference(daemon_set), note);
     }
 
     fn reference(&self, daemon_set: &Identity) -> Reference {

@@ -22,7 +22,6 @@ kennel_core::metrics! {
     Counter SYNCS = "kennel_daemonset_syncs_total" [] "Rounds of events that the planner handled.";
     Counter ACTIONS = "kennel_daemonset_actions_total" ["action" "result"]
         "Writes to the API, by action and result.";
-    Gauge QUEUED = "workqueue_depth" ["name"] "Writes in the queue.";
     Gauge RUNNING = "kennel_daemonset_writes_running" [] "Writes in flight.";
     Gauge ALLOWED = "kennel_daemonset_writes_allowed" [] "Writes that may be in flight at once.";
     Gauge KNOWN = "kennel_daemonset_known" [] "DaemonSets that the controller knows.";
@@ -97,7 +96,6 @@ pub struct Metrics {
     pub(super) syncs: Counter,
     done: [Counter; WRITES.len()],
     failed: [Counter; WRITES.len()],
-    pub(super) queued: Gauge,
     pub(super) running: Gauge,
     pub(super) allowed: Gauge,
     pub(super) daemon_sets: Gauge,
@@ -164,7 +162,6 @@ impl Observed for Metrics {
     fn show(&self, page: &mut Page) {
         page.number(&SYNCS, self.syncs.get());
         self.show_writes(page);
-        page.rows(&QUEUED, [("name=\"daemonset\"", self.queued.get())]);
         page.number(&RUNNING, self.running.get());
         page.number(&ALLOWED, self.allowed.get());
         page.number(&KNOWN, self.daemon_sets.get());
@@ -219,7 +216,6 @@ mod tests {
             "kennel_daemonset_write_seconds_count 1",
             "daemonset_controller_stale_sync_skips_total{group=\"apps\",resource=\"daemonsets\"} 0",
             "kennel_daemonset_last_sync_timestamp_seconds 7",
-            "workqueue_depth{name=\"daemonset\"} 0",
         ] {
             assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
         }

@@ -15,11 +15,11 @@ mod conflicts;
 mod controller;
 mod events;
 mod metrics;
+mod recorders;
 mod writes;
 
 use std::sync::Arc;
 
-use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::pace::Pace;
 use kennel_client::work::WRITES_AT_ONCE;
@@ -29,9 +29,8 @@ use kennel_core::daemonset::conflict;
 use kennel_core::daemonset::options::{self, Options};
 pub use kennel_core::daemonset::pod::Placement;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
-use crate::frame;
+use crate::frame::{self, Setup};
 use crate::informers::Informers;
 use checks::Checker;
 pub use checks::{AddressError, CheckHost, CheckSettings, PrometheusUrl};
@@ -39,9 +38,10 @@ use config::ConfigWatches;
 use conflicts::ConflictWatch;
 use controller::{DaemonSetController, Parts};
 pub use metrics::{METRICS, Metrics, ROLLOUT_METRICS};
+use recorders::Recorders;
 
 /// The source that events name.
-const COMPONENT: &str = "daemonset-controller";
+pub const COMPONENT: &str = "daemonset-controller";
 /// The lease of the election in which all DaemonSet controllers of Kennel take part.
 pub const LEASE_NAMESPACE: &str = "kube-system";
 pub const LEASE_NAME: &str = "kennel-daemonset-controller";
@@ -56,8 +56,6 @@ pub struct Settings {
     pub placement: Placement,
     /// The API is not Kennel's own server: start with few writes, and adapt to its latency.
     pub foreign: bool,
-    /// Open while this process is the leader.
-    pub fence: Fence,
     pub metrics: Arc<Metrics>,
     /// The servers that checks of rollout policies may query.
     pub checks: CheckSettings,
@@ -72,7 +70,6 @@ impl Default for Settings {
         Self {
             placement: Placement::default(),
             foreign: false,
-            fence: Fence::open(),
             metrics: Arc::default(),
             checks: CheckSettings::default(),
             assist: false,
@@ -81,28 +78,23 @@ impl Default for Settings {
     }
 }
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     settings: Settings,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let watches = events::watches(informers);
     let configs = ConfigWatches::new(client.clone());
-    let writer = Writer::new(client, settings.fence);
+    let writer = setup.writer(client);
     let instance = if settings.assist {
         conflict::assistant(&settings.instance)
     } else {
         settings.instance.to_string()
     };
-    let recorder = || Recorder::of_instance(writer.clone(), COMPONENT, &instance, stop.clone());
-    let (events, events_written) = recorder();
-    // Two controllers at odds exhaust the number of events on a DaemonSet; what says so must not be lost with them.
-    let (alarms, alarms_written) = recorder();
-    let recording = async {
-        tokio::join!(events_written, alarms_written);
-    };
+    let stop = &setup.stop;
+    let (recorders, recording) = Recorders::new(&writer, &instance, stop);
     let (planner_pace, pace) = if settings.foreign {
         (options::Pace::SlowStart, Pace::adaptive(WRITES_AT_ONCE))
     } else {
@@ -115,8 +107,7 @@ pub fn run(
     };
     let parts = Parts {
         pace,
-        recorder: events,
-        alarms,
+        recorders,
         writer,
         checker: Checker::new(settings.checks),
         metrics: settings.metrics,
@@ -124,7 +115,7 @@ pub fn run(
         conflicts: (!settings.assist).then(|| ConflictWatch::new(settings.instance)),
     };
     let controller = DaemonSetController::new(options, parts);
-    frame::run_with(controller, watches, recording, stop)
+    frame::run_with(controller, watches, recording, setup)
 }
 
 /// Whether the API is not Kennel's own server.

@@ -6,8 +6,6 @@
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kennel_client::clock::Clock;
-use kennel_client::fence::Fence;
-use kennel_client::write::Writer;
 use kennel_client::{Error, api, feed};
 use kennel_core::disruption::{PodFacts, Status, Tracker};
 use kennel_types::{Identity, Monotonic};
@@ -15,10 +13,9 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher::Config;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::frame::status_writes::{Next, StatusWrite, StatusWrites};
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::{self, Context, Controller, Setup, Update, Watches};
 use crate::informers::Pod;
 
 enum Event {
@@ -36,11 +33,8 @@ struct Budgets {
     is_watching: bool,
 }
 
-/// Runs until `stop` is cancelled.
-pub fn run(
-    client: Client,
-    stop: CancellationToken,
-) -> impl Future<Output = Result<(), Error>> + Send {
+/// Runs until `setup.stop` is cancelled.
+pub fn run(client: Client, setup: Setup) -> impl Future<Output = Result<(), Error>> + Send {
     let kind = ApiResource::erase::<PodDisruptionBudget>(&());
     let budgets: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let resource = "poddisruptionbudgets";
@@ -57,15 +51,12 @@ pub fn run(
         },
     );
     let controller = Budgets {
-        writes: StatusWrites::new(
-            "disruption budget",
-            Writer::new(client.clone(), Fence::open()),
-        ),
+        writes: StatusWrites::new("disruption budget", setup.writer(client.clone())),
         client,
         tracker: Tracker::default(),
         is_watching: false,
     };
-    frame::run(controller, watches, stop)
+    frame::run(controller, watches, setup)
 }
 
 fn facts(pod: &Pod) -> PodFacts {

@@ -9,17 +9,14 @@ use std::sync::Arc;
 
 use kennel_client::Error;
 use kennel_client::clock::Clock;
-use kennel_client::fence::Fence;
-use kennel_client::write::Writer;
 use kennel_core::endpoints::{
     Forms, Limits, Outcome, PodFacts, ServiceFacts, StoredObject, Tracker, Write,
 };
 use kennel_core::names::generate_name;
 use kennel_types::Monotonic;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::{self, Context, Controller, Setup, Update, Watches};
 use crate::informers::Informers;
 
 /// The clients to write with. A form without a client is not written.
@@ -43,18 +40,18 @@ struct EndpointsController {
     tracker: Tracker,
 }
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     clients: Clients,
     informers: &mut Informers,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let forms = Forms {
         slices: clients.slices.is_some(),
         endpoints: clients.endpoints.is_some(),
     };
     let watches = watches(informers, forms);
-    let writer = |client| Writer::new(client, Fence::open());
+    let writer = |client| setup.writer(client);
     let controller = EndpointsController {
         writers: writes::Writers {
             slices: clients.slices.map(writer),
@@ -62,7 +59,7 @@ pub fn run(
         },
         tracker: Tracker::new(forms, Limits::default()),
     };
-    frame::run(controller, watches, stop)
+    frame::run(controller, watches, setup)
 }
 
 fn watches(informers: &mut Informers, forms: Forms) -> Watches<Event> {

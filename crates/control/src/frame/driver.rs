@@ -7,37 +7,37 @@ use kennel_client::clock::Clock;
 use kennel_client::pulse;
 use kennel_types::Monotonic;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::watches::Signal;
-use super::{Context, Controller, HEARTBEAT, Watches};
+use super::{Context, Controller, HEARTBEAT, Setup, Watches};
 
 /// What ended a wait.
 enum Wakeup<E, O> {
     Watched(Vec<Signal<E>>),
     Completed(O),
     Deadline,
+    FenceOpened,
 }
 
-/// Runs a controller until `stop` is cancelled. Boxed, so that the controller is compiled once, in its own crate: the
+/// Runs a controller until `setup.stop` is cancelled. Boxed, so that the controller is compiled once, in its own crate: the
 /// code of an `async fn` is generated anew in each crate that polls it.
 pub fn run<C: Controller>(
     controller: C,
     watches: Watches<C::Event>,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> BoxFuture<'static, Result<(), Error>> {
-    run_unboxed(controller, watches, stop).boxed()
+    run_unboxed(controller, watches, setup).boxed()
 }
 
 async fn run_unboxed<C: Controller>(
     mut controller: C,
     watches: Watches<C::Event>,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> Result<(), Error> {
     let name = controller.name();
     tracing::info!("{name} started");
     let mut cx = Context::new(watches, controller.pace());
-    let result = drive(&mut controller, &mut cx, &stop).await;
+    let result = drive(&mut controller, &mut cx, &setup).await;
     if result.is_ok() {
         cx.work.finish().await;
     }
@@ -45,22 +45,28 @@ async fn run_unboxed<C: Controller>(
     result
 }
 
-/// As [`run`], with a future beside it that ends when `stop` is cancelled or the controller is gone: the one that
+/// As [`run`], with a future beside it that ends when `setup.stop` is cancelled or the controller is gone: the one that
 /// writes the controller's events.
 pub fn run_with<C: Controller>(
     controller: C,
     watches: Watches<C::Event>,
     beside: impl Future<Output = ()> + Send + 'static,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> BoxFuture<'static, Result<(), Error>> {
-    async move { tokio::join!(run_unboxed(controller, watches, stop), beside).0 }.boxed()
+    async move { tokio::join!(run_unboxed(controller, watches, setup), beside).0 }.boxed()
 }
 
 async fn drive<C: Controller>(
     controller: &mut C,
     cx: &mut Context<C>,
-    stop: &CancellationToken,
+    Setup {
+        fence,
+        metrics,
+        stop,
+    }: &Setup,
 ) -> Result<(), Error> {
+    let metrics = metrics.of(controller.name());
+    cx.work.pause(!fence.is_open());
     controller.start(cx);
     if cx.is_synced() {
         controller.synced(cx);
@@ -68,14 +74,16 @@ async fn drive<C: Controller>(
     loop {
         pulse::beat();
         let heartbeat = cx.now() + HEARTBEAT;
-        let synced = cx.is_synced();
-        let deadline = synced.then(|| controller.next_deadline(&cx.clock));
+        let leads = fence.is_open();
+        cx.work.pause(!leads);
+        let deadline = (leads && cx.is_synced()).then(|| controller.next_deadline(&cx.clock));
         let deadline = deadline.flatten().unwrap_or(heartbeat);
         let wakeup = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             batch = cx.watches.next_batch() => Wakeup::Watched(batch),
             outcome = cx.work.next() => Wakeup::Completed(outcome),
             () = wait(cx.clock, deadline.min(heartbeat)) => Wakeup::Deadline,
+            () = fence.wait_open(), if !leads => Wakeup::FenceOpened,
         };
         let began = Instant::now();
         match wakeup {
@@ -90,12 +98,14 @@ async fn drive<C: Controller>(
                 }
             }
             Wakeup::Completed(outcome) => controller.completed(outcome, cx),
-            Wakeup::Deadline => {}
+            Wakeup::Deadline | Wakeup::FenceOpened => {}
         }
-        if cx.is_synced() {
+        if fence.is_open() && cx.is_synced() {
             controller.reconcile(cx);
         }
-        controller.observe(&cx.round(began.elapsed()));
+        let round = cx.round(began.elapsed());
+        metrics.observe(&round);
+        controller.observe(&round);
     }
 }
 

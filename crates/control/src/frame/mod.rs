@@ -26,11 +26,13 @@
 //!   [`kennel_client::backoff`]: `Failures` counts those of each object, and adds jitter. [`status_writes`] repeats writes of statuses.
 //! - **Deadlines.** [`Controller::next_deadline`] says when to reconcile though nothing happened. The frame also completes an
 //!   iteration every [`HEARTBEAT`], to notice that the wall clock was set forward.
-//! - **Leader fence.** Jobs write with a [`Writer`](kennel_client::write::Writer), which sends nothing while its
-//!   [`Fence`](kennel_client::fence::Fence) is closed. A controller needs no other test for being the leader.
+//! - **Leader fence.** A process gives its controllers one [`Fence`](kennel_client::fence::Fence), in their [`Setup`]. While
+//!   it is closed, a controller only watches: it reconciles nothing, and no queued job starts. Jobs write with
+//!   [`Setup::writer`], which cancels requests when the fence closes. A controller needs no other test for being the leader.
 //! - **Health.** Each round beats the pulse of the component that runs the controller ([`kennel_client::pulse`]).
-//! - **Metrics.** [`Controller::observe`] is told how long each round took and how much work is queued.
-//! - **Graceful stop.** When the token is cancelled the frame starts no more jobs, gives those that run a few seconds,
+//! - **Metrics.** [`Metrics`] has the rounds of each controller, how long they took, and how many jobs wait and run;
+//!   [`Controller::observe`] is told the same after each round.
+//! - **Graceful stop.** When [`Setup::stop`] is cancelled the frame starts no more jobs, gives those that run a few seconds,
 //!   and returns `Ok`. A watch that ends before that is an error.
 //!
 //! One task owns the controller, so its methods need no locks. They must not block.
@@ -46,10 +48,10 @@
 //! use kennel_client::backoff::{Failures, Policy};
 //! use kennel_client::write::{Call, Content, Writer};
 //! use kennel_client::{Error, api};
-//! use kennel_control::frame::{self, Context, Controller, Update, Watches};
+//! use kennel_control::frame::{self, Context, Controller, Setup, Update, Watches};
 //! use kennel_control::informers::Informers;
 //! use kennel_types::Node;
-//! use tokio_util::sync::CancellationToken;
+//! use kube::Client;
 //!
 //! const RETRY: Policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(10));
 //!
@@ -111,15 +113,15 @@
 //!
 //! /// Call this before the informers run: it subscribes to them.
 //! fn run(
-//!     writer: Writer,
+//!     client: Client,
 //!     informers: &mut Informers,
-//!     stop: CancellationToken,
+//!     setup: Setup,
 //! ) -> impl Future<Output = Result<(), Error>> + use<> {
 //!     let mut watches = Watches::default();
 //!     watches.add("nodes", informers.nodes.subscribe(), Event::Node);
 //!     let failures = Failures::new(RETRY);
-//!     let labeller = Labeller { writer, unlabelled: Vec::new(), failures };
-//!     frame::run(labeller, watches, stop)
+//!     let labeller = Labeller { writer: setup.writer(client), unlabelled: Vec::new(), failures };
+//!     frame::run(labeller, watches, setup)
 //! }
 //! ```
 //!
@@ -128,7 +130,9 @@
 mod context;
 mod driver;
 pub mod expiry;
+mod metrics;
 pub mod objects;
+mod setup;
 pub mod status_writes;
 mod watches;
 
@@ -141,6 +145,8 @@ use kennel_types::Monotonic;
 
 pub use context::Context;
 pub use driver::{run, run_with};
+pub use metrics::{METRICS, Metrics};
+pub use setup::Setup;
 pub use watches::{Update, Watches};
 
 /// How many events are handled in one round: enough that a wave of them costs one round, few enough that finished
@@ -156,7 +162,7 @@ pub trait Controller: Sized + Send + 'static {
     /// What a job or a delay ends with.
     type Outcome: Send + 'static;
 
-    /// For the log.
+    /// For the log and the metrics.
     fn name(&self) -> &'static str;
 
     /// Takes in one event. Also called before the initial sync.
@@ -184,7 +190,7 @@ pub trait Controller: Sized + Send + 'static {
         Pace::steady(WRITES_AT_ONCE)
     }
 
-    /// Called after each round.
+    /// Called after each round, for metrics of the controller's own.
     fn observe(&self, _round: &Round) {}
 }
 

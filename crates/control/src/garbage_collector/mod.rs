@@ -15,26 +15,23 @@ mod writes;
 
 use kennel_client::Error;
 use kennel_client::events::Recorder;
-use kennel_client::fence::Fence;
-use kennel_client::write::Writer;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
-use crate::frame;
+use crate::frame::{self, Setup};
 use crate::informers::Informers;
 use controller::GarbageCollector;
 
 /// The source that events name.
 const COMPONENT: &str = "garbage-collector-controller";
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let writer = Writer::new(client.clone(), Fence::open());
-    let (recorder, recording) = Recorder::new(writer.clone(), COMPONENT, stop.clone());
+    let writer = setup.writer(client.clone());
+    let (recorder, recording) = Recorder::new(writer.clone(), COMPONENT, setup.stop.clone());
     let (controller, watches) = GarbageCollector::new(client, writer, recorder, informers);
-    frame::run_with(controller, watches, recording, stop)
+    frame::run_with(controller, watches, recording, setup)
 }

@@ -11,15 +11,12 @@ use std::time::Duration;
 use kennel_client::Error;
 use kennel_client::backoff::{self, Policy};
 use kennel_client::feed;
-use kennel_client::fence::Fence;
 use kennel_client::pace::Pace;
-use kennel_client::write::Writer;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher::Config;
-use tokio_util::sync::CancellationToken;
 
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::{self, Context, Controller, Setup, Update, Watches};
 use content::{ContentDeleter, Progress};
 
 /// How many namespaces are deleted at once.
@@ -42,11 +39,8 @@ struct NamespaceController {
     terminating: BTreeMap<Arc<str>, (Arc<str>, u32)>,
 }
 
-/// Runs until `stop` is cancelled.
-pub fn run(
-    client: Client,
-    stop: CancellationToken,
-) -> impl Future<Output = Result<(), Error>> + Send {
+/// Runs until `setup.stop` is cancelled.
+pub fn run(client: Client, setup: Setup) -> impl Future<Output = Result<(), Error>> + Send {
     let kind = ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let resource = "namespaces";
@@ -56,12 +50,12 @@ pub fn run(
         feed::watch(api, Config::default(), resource),
         |update| update,
     );
-    let writer = Writer::new(client.clone(), Fence::open());
+    let writer = setup.writer(client.clone());
     let controller = NamespaceController {
         deleter: Arc::new(ContentDeleter::new(client, writer)),
         terminating: BTreeMap::new(),
     };
-    frame::run(controller, watches, stop)
+    frame::run(controller, watches, setup)
 }
 
 impl Controller for NamespaceController {

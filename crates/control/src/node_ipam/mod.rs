@@ -13,7 +13,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kennel_client::backoff::{Failures, Policy};
 use kennel_client::events::{Note, Recorder, Reference};
-use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Content, Failure, Writer};
 use kennel_client::{Error, api, feed};
 use kennel_core::cidr::Cidr;
@@ -24,9 +23,8 @@ use kube::Client;
 use kube::api::Api;
 use kube::runtime::watcher::Config;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::{self, Context, Controller, Setup, Update, Watches};
 use crate::informers::Informers;
 use crate::nodes;
 
@@ -59,12 +57,12 @@ struct NodeIpam {
     object_failures: Failures<String>,
 }
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     cluster: Cidr,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
     watches.add("nodes", informers.nodes.subscribe(), Event::Node);
@@ -76,8 +74,9 @@ pub fn run(
         feed::watch(objects, labelled, resource),
         |update| Event::Object(update.map(|object| view::stored(&object))),
     );
-    let writer = Writer::new(client, Fence::open());
-    let (recorder, recording) = Recorder::new(writer.clone(), "node-controller", stop.clone());
+    let writer = setup.writer(client);
+    let (recorder, recording) =
+        Recorder::new(writer.clone(), "node-controller", setup.stop.clone());
     let controller = NodeIpam {
         cluster,
         writer,
@@ -87,7 +86,7 @@ pub fn run(
         failures: Failures::new(RETRY),
         object_failures: Failures::new(RETRY),
     };
-    frame::run_with(controller, watches, recording, stop)
+    frame::run_with(controller, watches, recording, setup)
 }
 
 impl Controller for NodeIpam {
@@ -179,7 +178,7 @@ impl NodeIpam {
         tracing::warn!("{message}");
         let about = Reference::new("v1", "Node", &Identity::new("", name, uid));
         self.recorder
-            .emit(about, Note::new(true, rules::NOT_AVAILABLE, message));
+            .emit(about, Note::new(true, rules::NOT_AVAILABLE, message).once());
     }
 }
 

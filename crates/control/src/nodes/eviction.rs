@@ -6,17 +6,15 @@ use kennel_client::Error;
 use kennel_client::backoff::Failures;
 use kennel_client::clock::Clock;
 use kennel_client::events::{Note, Recorder};
-use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::fit::parse_tolerations;
 use kennel_core::lifecycle::eviction::{Action, Evictions};
 use kennel_core::taint::Taint;
 use kennel_types::{Identity, Monotonic, Node};
 use kube::{Client, ResourceExt as _};
-use tokio_util::sync::CancellationToken;
 
 use super::{RETRY, view, writes};
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::{self, Context, Controller, Setup, Update, Watches};
 use crate::informers::{Informers, Pod};
 
 enum Event {
@@ -39,25 +37,25 @@ struct TaintEviction {
     failures: Failures<Arc<str>>,
 }
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
     watches.add("nodes", informers.nodes.subscribe(), Event::Node);
     watches.add("pods", informers.pods.subscribe(), Event::Pod);
-    let writer = Writer::new(client, Fence::open());
+    let writer = setup.writer(client);
     let component = "taint-eviction-controller";
-    let (recorder, recording) = Recorder::new(writer.clone(), component, stop.clone());
+    let (recorder, recording) = Recorder::new(writer.clone(), component, setup.stop.clone());
     let controller = TaintEviction {
         writer,
         recorder,
         evictions: Evictions::default(),
         failures: Failures::new(RETRY),
     };
-    frame::run_with(controller, watches, recording, stop)
+    frame::run_with(controller, watches, recording, setup)
 }
 
 impl Controller for TaintEviction {

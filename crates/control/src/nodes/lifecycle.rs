@@ -8,7 +8,6 @@ use kennel_client::Error;
 use kennel_client::backoff::Failures;
 use kennel_client::clock::Clock;
 use kennel_client::events::{Note, Recorder};
-use kennel_client::fence::Fence;
 use kennel_client::write::{Failure, Writer, Written};
 use kennel_core::lifecycle::NodeFacts;
 use kennel_core::lifecycle::conditions::UnknownCondition;
@@ -16,10 +15,9 @@ use kennel_core::lifecycle::monitor::{Action, Monitor, NodeVersion};
 use kennel_core::lifecycle::pods_by_node::NodePod;
 use kennel_types::{Identity, Lease, Monotonic, Timestamp};
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
 use super::{RETRY, view, writes};
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::{self, Context, Controller, Setup, Update, Watches};
 use crate::informers::{Informers, Pod};
 
 pub use kennel_core::lifecycle::monitor::Settings;
@@ -61,12 +59,12 @@ struct NodeLifecycle {
     pod_failures: Failures<Arc<str>>,
 }
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     settings: Settings,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
     watches.add("nodes", informers.nodes.subscribe(), |update| {
@@ -78,8 +76,9 @@ pub fn run(
     watches.add("pods", informers.pods.subscribe(), |update| {
         Event::Pod(update.map(|pod| observed(&pod)))
     });
-    let writer = Writer::new(client, Fence::open());
-    let (recorder, recording) = Recorder::new(writer.clone(), "node-controller", stop.clone());
+    let writer = setup.writer(client);
+    let (recorder, recording) =
+        Recorder::new(writer.clone(), "node-controller", setup.stop.clone());
     let controller = NodeLifecycle {
         writer,
         recorder,
@@ -88,7 +87,7 @@ pub fn run(
         node_failures: Failures::new(RETRY),
         pod_failures: Failures::new(RETRY),
     };
-    frame::run_with(controller, watches, recording, stop)
+    frame::run_with(controller, watches, recording, setup)
 }
 
 fn renewed(lease: &Lease) -> (String, Option<i64>) {

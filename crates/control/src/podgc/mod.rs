@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use kennel_client::backoff::{Failures, Policy};
 use kennel_client::clock::Clock;
-use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Content, Writer};
 use kennel_client::{Error, api, clock};
 use kennel_core::garbage::pods::{Deletion, DeletionReason, PodFacts, Pods, TERMINATED_MAX};
@@ -14,9 +13,8 @@ use kennel_core::lifecycle::taints::OUT_OF_SERVICE;
 use kennel_types::{Condition, ConditionType, Identity, Monotonic, Node, Timestamp};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::{self, Context, Controller, Setup, Update, Watches};
 use crate::informers::{Informers, Pod};
 use crate::nodes;
 
@@ -44,11 +42,11 @@ struct PodGc {
     failures: Failures<Arc<str>>,
 }
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
     watches.add("pods", informers.pods.subscribe(), |update| {
@@ -58,11 +56,11 @@ pub fn run(
         Event::Node(update.map(|node| (node.name_any().into(), is_out_of_service(&node))))
     });
     let controller = PodGc {
-        writer: Writer::new(client, Fence::open()),
+        writer: setup.writer(client),
         pods: Pods::new(TERMINATED_MAX),
         failures: Failures::new(RETRY),
     };
-    frame::run(controller, watches, stop)
+    frame::run(controller, watches, setup)
 }
 
 /// Whether a node has the out-of-service taint and is not ready.

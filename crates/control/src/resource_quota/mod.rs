@@ -9,8 +9,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock::Clock;
-use kennel_client::fence::Fence;
-use kennel_client::write::Writer;
 use kennel_client::{Error, api, feed};
 use kennel_core::quota::{Kind, Measured, Status, Tracker};
 use kennel_types::{Identity, Monotonic};
@@ -18,11 +16,10 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{self, Stored};
 use crate::frame::status_writes::{Next, StatusWrite, StatusWrites};
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::{self, Context, Controller, Setup, Update, Watches};
 
 /// Before discovery is asked again after a failure.
 const DISCOVERY_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
@@ -55,11 +52,8 @@ struct Quotas {
     discovery_retry: Backoff,
 }
 
-/// Runs until `stop` is cancelled.
-pub fn run(
-    client: Client,
-    stop: CancellationToken,
-) -> impl Future<Output = Result<(), Error>> + Send {
+/// Runs until `setup.stop` is cancelled.
+pub fn run(client: Client, setup: Setup) -> impl Future<Output = Result<(), Error>> + Send {
     let kind = ApiResource::erase::<ResourceQuota>(&());
     let quotas: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let resource = "resourcequotas";
@@ -70,14 +64,14 @@ pub fn run(
         |update| Event::Quota(update.map(|quota| (Identity::of(&quota.metadata), tree(&quota)))),
     );
     let controller = Quotas {
-        writes: StatusWrites::new("quota", Writer::new(client.clone(), Fence::open())),
+        writes: StatusWrites::new("quota", setup.writer(client.clone())),
         client,
         tracker: Tracker::default(),
         discovered: false,
         unwatched: Vec::new(),
         discovery_retry: Backoff::new(DISCOVERY_RETRY),
     };
-    frame::run(controller, watches, stop)
+    frame::run(controller, watches, setup)
 }
 
 /// The object as the API has it.

@@ -19,12 +19,9 @@ use std::sync::Arc;
 
 use kennel_client::Error;
 use kennel_client::events::Recorder;
-use kennel_client::fence::Fence;
-use kennel_client::write::Writer;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
-use crate::frame;
+use crate::frame::{self, Setup};
 use crate::informers::Informers;
 use controller::SchedulerController;
 pub use events::requirements;
@@ -33,13 +30,13 @@ pub use metrics::{METRICS, Metrics};
 /// The `schedulerName` of the pods to schedule, and the source that events name.
 const NAME: &str = "default-scheduler";
 
-/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+/// Runs until `setup.stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    run_with_metrics(client, informers, Arc::default(), stop)
+    run_with_metrics(client, informers, Arc::default(), setup)
 }
 
 /// As [`run`], counting in the given metrics.
@@ -47,11 +44,11 @@ pub fn run_with_metrics(
     client: Client,
     informers: &mut Informers,
     metrics: Arc<Metrics>,
-    stop: CancellationToken,
+    setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let watches = events::watches(informers);
-    let writer = Writer::new(client, Fence::open());
-    let (recorder, recording) = Recorder::new(writer.clone(), NAME, stop.clone());
+    let writer = setup.writer(client);
+    let (recorder, recording) = Recorder::new(writer.clone(), NAME, setup.stop.clone());
     let controller = SchedulerController::new(writer, recorder, metrics);
-    frame::run_with(controller, watches, recording, stop)
+    frame::run_with(controller, watches, recording, setup)
 }

@@ -3,27 +3,22 @@
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kennel_client::feed;
-use kennel_client::fence::Fence;
-use kennel_client::write::{Call, Writer};
+use kennel_client::write::Call;
 use kennel_client::{Error, api};
 use kennel_types::{Identity, Timestamp};
 use kube::Client;
 use kube::api::Api;
 use kube::runtime::watcher::Config;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use crate::frame::expiry::{Expirations, Expiring};
-use crate::frame::{self, Watches};
+use crate::frame::{self, Setup, Watches};
 
 const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 
-/// Runs until `stop` is cancelled.
-pub fn run(
-    client: Client,
-    stop: CancellationToken,
-) -> impl Future<Output = Result<(), Error>> + Send {
+/// Runs until `setup.stop` is cancelled.
+pub fn run(client: Client, setup: Setup) -> impl Future<Output = Result<(), Error>> + Send {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
     let of_type = Config::default().fields(&format!("type={TYPE}"));
     let resource = "bootstrap tokens";
@@ -33,8 +28,8 @@ pub fn run(
         feed::watch(secrets, of_type, resource),
         |update| update.map(|secret| expiring(&secret)),
     );
-    let writer = Writer::new(client, Fence::open());
-    frame::run(Expirations::new("token cleaner", writer), watches, stop)
+    let writer = setup.writer(client);
+    frame::run(Expirations::new("token cleaner", writer), watches, setup)
 }
 
 fn expiring(secret: &Secret) -> Expiring {

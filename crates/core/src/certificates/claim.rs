@@ -23,7 +23,7 @@ pub const KEY: &str = "key";
 pub const SINCE: &str = "since";
 
 /// How long a machine may take to register. An agent does that within seconds.
-pub const PATIENCE: Duration = Duration::from_hours(1);
+pub const ABANDONED_AFTER: Duration = Duration::from_hours(1);
 
 /// Bytes of the hash in a Secret's name.
 const HASH_BYTES: usize = 16;
@@ -44,7 +44,7 @@ pub struct Claim {
 /// What a claim means to a request with a certain key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nobody has a certificate for the name.
+    /// No certificate was issued for the name.
     Free,
     /// The same machine asks again.
     Own,
@@ -66,7 +66,7 @@ impl Claim {
             None => Standing::Free,
             Some(claim) if revoked.is_some_and(|before| claim.since < before) => Standing::Free,
             Some(claim) if claim.key == key => Standing::Own,
-            Some(claim) if now.saturating_since(claim.since) < PATIENCE => Standing::Taken,
+            Some(claim) if now.saturating_since(claim.since) < ABANDONED_AFTER => Standing::Taken,
             Some(_) => Standing::Abandoned,
         }
     }

@@ -15,16 +15,16 @@ use std::time::Duration;
 use kennel_types::Monotonic;
 use kennel_types::event::Event;
 
-/// From a suspicion to the first look at the events: they follow the write that they are about.
-const FIRST_LOOK: Duration = Duration::from_secs(3);
-/// Between two looks for the same pods: Kubernetes' recorders delay events when there are many.
-const NEXT_LOOK: Duration = Duration::from_mins(1);
-/// Between two looks at the events of one DaemonSet, when there are more suspicions.
-const LOOK_INTERVAL: Duration = Duration::from_secs(10);
-/// Between looks, whichever DaemonSets they are about: a drain makes many suspicious at once.
-const LOOK_GAP: Duration = Duration::from_secs(1);
+/// From a suspicion to the first read of the events: they follow the write that they are about.
+const FIRST_READ: Duration = Duration::from_secs(3);
+/// Between two reads for the same pods: Kubernetes' recorders delay events when there are many.
+const NEXT_READ: Duration = Duration::from_mins(1);
+/// Between two reads of the events of one DaemonSet, when there are more suspicions.
+const READ_INTERVAL: Duration = Duration::from_secs(10);
+/// Between reads, whichever DaemonSets they are about: a drain makes many suspicious at once.
+const READ_GAP: Duration = Duration::from_secs(1);
 /// Looks without a result after which suspicions are dropped.
-const LOOKS_MAX: u32 = 3;
+const READS_MAX: u32 = 3;
 /// Pods of one DaemonSet that are suspected at a time; more would prove nothing more.
 const PODS_MAX: usize = 256;
 /// DaemonSets that are suspected at a time.
@@ -42,7 +42,7 @@ pub fn assistant(instance: &str) -> String {
     format!("{ASSISTANT}{instance}")
 }
 
-/// What was done to a pod.
+/// A creation or deletion of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
     Created,
@@ -83,7 +83,7 @@ impl Witness {
 pub struct Conflict {
     pub created: Vec<Arc<str>>,
     pub deleted: Vec<Arc<str>>,
-    /// Who did: the instance that its events name.
+    /// The controller that did it: the instance that its events name.
     pub instance: String,
     /// Whether it is time to say so: rarely for the same DaemonSet.
     pub report: bool,
@@ -128,10 +128,10 @@ fn names(pods: &[Arc<str>]) -> String {
 #[derive(Debug)]
 struct Suspicion {
     pods: BTreeSet<(Act, Arc<str>)>,
-    look_at: Monotonic,
+    due_at: Monotonic,
     /// Not before this.
     earliest: Monotonic,
-    looks: u32,
+    reads: u32,
 }
 
 /// See the [module](self). DaemonSets are named by uid.
@@ -139,7 +139,7 @@ struct Suspicion {
 pub struct Conflicts {
     suspicions: BTreeMap<Arc<str>, Suspicion>,
     reported: BTreeMap<Arc<str>, Monotonic>,
-    last_look: Option<Monotonic>,
+    last_read: Option<Monotonic>,
 }
 
 impl Conflicts {
@@ -151,35 +151,35 @@ impl Conflicts {
         let suspicion = self.suspicions.entry(set.clone());
         let suspicion = suspicion.or_insert_with(|| Suspicion {
             pods: BTreeSet::new(),
-            look_at: Monotonic::MAX,
+            due_at: Monotonic::MAX,
             earliest: now,
-            looks: 0,
+            reads: 0,
         });
         if suspicion.pods.len() < PODS_MAX && suspicion.pods.insert((act, pod.clone())) {
-            let soon = suspicion.earliest.max(now + FIRST_LOOK);
-            suspicion.look_at = suspicion.look_at.min(soon);
-            suspicion.looks = 0;
+            let soon = suspicion.earliest.max(now + FIRST_READ);
+            suspicion.due_at = suspicion.due_at.min(soon);
+            suspicion.reads = 0;
         }
     }
 
-    /// When [`look`](Self::look) has something to do.
-    pub fn next_look(&self) -> Option<Monotonic> {
-        let first = self.suspicions.values().map(|one| one.look_at).min()?;
-        let gap = self.last_look.map(|at| at + LOOK_GAP);
+    /// When [`take_due`](Self::take_due) has something to do.
+    pub fn next_due(&self) -> Option<Monotonic> {
+        let first = self.suspicions.values().map(|one| one.due_at).min()?;
+        let gap = self.last_read.map(|at| at + READ_GAP);
         Some(gap.map_or(first, |gap| gap.max(first)))
     }
 
     /// The DaemonSet whose events to read now; pass them to [`judge`](Self::judge).
-    pub fn look(&mut self, now: Monotonic) -> Option<Arc<str>> {
-        if self.next_look()? > now {
+    pub fn take_due(&mut self, now: Monotonic) -> Option<Arc<str>> {
+        if self.next_due()? > now {
             return None;
         }
-        self.last_look = Some(now);
+        self.last_read = Some(now);
         let due = self.suspicions.iter_mut();
-        let (set, suspicion) = due.min_by_key(|(_, suspicion)| suspicion.look_at)?;
-        suspicion.looks += 1;
-        suspicion.look_at = now + NEXT_LOOK;
-        suspicion.earliest = now + LOOK_INTERVAL;
+        let (set, suspicion) = due.min_by_key(|(_, suspicion)| suspicion.due_at)?;
+        suspicion.reads += 1;
+        suspicion.due_at = now + NEXT_READ;
+        suspicion.earliest = now + READ_INTERVAL;
         Some(set.clone())
     }
 
@@ -203,7 +203,7 @@ impl Conflicts {
                 Act::Deleted => conflict.deleted.push(pod.1),
             }
         }
-        if suspicion.pods.is_empty() || suspicion.looks >= LOOKS_MAX {
+        if suspicion.pods.is_empty() || suspicion.reads >= READS_MAX {
             self.suspicions.remove(set);
         }
         if conflict.created.is_empty() && conflict.deleted.is_empty() {
@@ -261,11 +261,11 @@ mod tests {
     fn a_pod_that_another_controllers_event_names_is_a_conflict() {
         let (mut conflicts, set) = suspecting(&["a-1", "a-2"]);
         assert_eq!(
-            conflicts.look(at(1)),
+            conflicts.take_due(at(1)),
             None,
             "the event may not be there yet"
         );
-        assert_eq!(conflicts.look(at(3)).as_ref(), Some(&set));
+        assert_eq!(conflicts.take_due(at(3)).as_ref(), Some(&set));
         let conflict = conflicts.judge(at(3), &set, &[created("a-1"), created("a-0")]);
         let conflict = conflict.unwrap();
         assert_eq!(conflict.created, ["a-1".into()]);
@@ -278,25 +278,25 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_no_event_names_are_dropped_after_a_few_looks() {
+    fn pods_that_no_event_names_are_dropped_after_a_few_reads() {
         let (mut conflicts, set) = suspecting(&["a-1"]);
-        let mut looks = 0;
-        while let Some(next) = conflicts.next_look() {
-            assert_eq!(conflicts.look(next).as_ref(), Some(&set));
+        let mut reads = 0;
+        while let Some(next) = conflicts.next_due() {
+            assert_eq!(conflicts.take_due(next).as_ref(), Some(&set));
             assert_eq!(conflicts.judge(next, &set, &[created("a-0")]), None);
-            looks += 1;
+            reads += 1;
         }
-        assert_eq!(looks, LOOKS_MAX);
+        assert_eq!(reads, READS_MAX);
     }
 
     #[test]
-    fn another_suspicion_is_looked_into_soon_but_not_at_once() {
+    fn events_are_read_soon_but_not_at_once_for_another_suspicion() {
         let (mut conflicts, set) = suspecting(&["a-1"]);
-        assert!(conflicts.look(at(3)).is_some());
+        assert!(conflicts.take_due(at(3)).is_some());
         assert_eq!(conflicts.judge(at(3), &set, &[]), None);
         conflicts.suspect(at(4), &set, Act::Created, &"a-2".into());
-        assert_eq!(conflicts.look(at(12)), None);
-        assert_eq!(conflicts.look(at(13)).as_ref(), Some(&set));
+        assert_eq!(conflicts.take_due(at(12)), None);
+        assert_eq!(conflicts.take_due(at(13)).as_ref(), Some(&set));
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn many_suspicious_sets_are_looked_at_one_by_one() {
+    fn events_of_many_suspicious_sets_are_read_one_by_one() {
         let mut conflicts = Conflicts::default();
         for set in 0..2 * SETS_MAX {
             let set: Arc<str> = format!("set-{set}").into();
@@ -351,9 +351,9 @@ mod tests {
             }
         }
         assert_eq!(conflicts.suspicions.len(), SETS_MAX);
-        assert!(conflicts.look(at(3)).is_some());
-        assert_eq!(conflicts.look(at(3)), None);
-        assert!(conflicts.look(at(4)).is_some());
+        assert!(conflicts.take_due(at(3)).is_some());
+        assert_eq!(conflicts.take_due(at(3)), None);
+        assert!(conflicts.take_due(at(4)).is_some());
     }
 
     #[test]

@@ -16,8 +16,9 @@ use serde_json::{Map, Value, json};
 use crate::int_or_percent::IntOrPercent;
 use crate::selector::Selector;
 
+pub use crate::statuses::Status;
 pub use evict::{Refusal, charge, is_guarded};
-pub use tracker::{Status, Tracker};
+pub use tracker::Tracker;
 
 /// How long an evicted pod counts as gone though it is not deleted yet.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(2);

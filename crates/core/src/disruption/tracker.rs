@@ -1,6 +1,6 @@
 //! The statuses of all budgets, kept up to date with every change of a pod.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kennel_types::{Identity, Timestamp};
@@ -8,35 +8,16 @@ use serde_json::Value;
 
 use super::{PodFacts, selector, status};
 use crate::selector::Selector;
-
-/// A status to write: the budget's object with its new status.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Status {
-    pub id: Identity,
-    pub object: Value,
-}
+use crate::statuses::{Status, Statuses};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Tracker {
-    budgets: HashMap<Arc<str>, Entry>,
+    budgets: Statuses<Selector>,
     /// By namespace and uid.
     pods: HashMap<Arc<str>, HashMap<Arc<str>, PodFacts>>,
     /// How many pods a controller wants, with its namespace.
     scales: HashMap<Arc<str>, i64>,
-    /// Namespaces in which something has changed.
-    changed: BTreeSet<Arc<str>>,
-    /// When evicted pods are given up, with their namespaces.
-    rechecks: BTreeSet<(Timestamp, Arc<str>)>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    id: Identity,
-    object: Value,
-    selector: Selector,
-    /// A status is being written.
-    writing: bool,
 }
 
 impl Tracker {
@@ -46,14 +27,8 @@ impl Tracker {
     }
 
     pub fn budget(&mut self, id: Identity, object: Value) {
-        self.changed.insert(id.namespace.clone());
-        let entry = Entry {
-            selector: selector(&object),
-            id: id.clone(),
-            object,
-            writing: false,
-        };
-        self.budgets.insert(id.uid, entry);
+        let selector = selector(&object);
+        self.budgets.insert(id, object, selector);
     }
 
     pub fn budget_gone(&mut self, uid: &str) {
@@ -64,7 +39,7 @@ impl Tracker {
         let pods = self.pods.entry(id.namespace.clone()).or_default();
         if pods.get(&id.uid) != Some(&facts) {
             pods.insert(id.uid.clone(), facts);
-            self.changed.insert(id.namespace.clone());
+            self.budgets.change(&id.namespace);
         }
     }
 
@@ -74,81 +49,54 @@ impl Tracker {
             if pods.is_empty() {
                 self.pods.remove(&id.namespace);
             }
-            self.changed.insert(id.namespace.clone());
+            self.budgets.change(&id.namespace);
         }
     }
 
     /// A controller of pods, with how many it wants.
     pub fn controller(&mut self, id: &Identity, scale: i64) {
         if self.scales.insert(id.uid.clone(), scale) != Some(scale) {
-            self.changed.insert(id.namespace.clone());
+            self.budgets.change(&id.namespace);
         }
     }
 
     pub fn controller_gone(&mut self, id: &Identity) {
         self.scales.remove(&id.uid);
-        self.changed.insert(id.namespace.clone());
+        self.budgets.change(&id.namespace);
     }
 
     /// When a status changes though nothing else does.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.rechecks.first().map(|(at, _)| *at)
+        self.budgets.next_deadline()
     }
 
     /// The statuses to write. Each is being written until one of [`Self::budget`], [`Self::written`] and [`Self::failed`] is
     /// called for it.
     pub fn take(&mut self, now: Timestamp) -> Vec<Status> {
-        while let Some((at, namespace)) = self.rechecks.pop_first() {
-            if at > now {
-                self.rechecks.insert((at, namespace));
-                break;
-            }
-            self.changed.insert(namespace);
-        }
-        let changed = std::mem::take(&mut self.changed);
-        let mut statuses = Vec::new();
-        for entry in self.budgets.values_mut() {
-            let namespace = &entry.id.namespace;
-            if entry.writing || !changed.contains(namespace) {
-                continue;
-            }
-            let pods = self.pods.get(namespace);
+        let (pods, scales) = (&self.pods, &self.scales);
+        self.budgets.take(now, |namespace, selector, object| {
+            let pods = pods.get(namespace);
             let pods = pods.into_iter().flat_map(HashMap::values);
             let selected = pods.filter(|pod| {
                 let label = |key: &str| pod.labels.get(key).map(String::as_str);
-                entry.selector.matches(label)
+                selector.matches(label)
             });
             let mut selected: Vec<&PodFacts> = selected.collect();
             selected.sort_by(|a, b| a.name.cmp(&b.name));
-            let scale = |uid: &str| self.scales.get(uid).copied();
-            let (status, recheck) = status(&entry.object, &selected, scale, now);
-            self.rechecks
-                .extend(recheck.map(|at| (at, namespace.clone())));
-            if entry.object["status"] == status {
-                continue;
-            }
-            entry.writing = true;
-            let mut object = entry.object.clone();
-            object["status"] = status;
-            let id = entry.id.clone();
-            statuses.push(Status { id, object });
-        }
-        statuses
+            let scale = |uid: &str| scales.get(uid).copied();
+            let (status, recheck) = status(object, &selected, scale, now);
+            (Some(status).filter(|new| object["status"] != *new), recheck)
+        })
     }
 
-    /// A status was written, or its budget has changed or gone meanwhile, which the watch will say.
+    /// A status was written, or its budget has changed or gone meanwhile, which the watch delivers.
     pub fn written(&mut self, uid: &str) {
-        if let Some(entry) = self.budgets.get_mut(uid) {
-            entry.writing = false;
-        }
+        self.budgets.written(uid);
     }
 
     /// A status could not be written, and is to be taken again.
     pub fn failed(&mut self, uid: &str) {
-        if let Some(entry) = self.budgets.get_mut(uid) {
-            entry.writing = false;
-            self.changed.insert(entry.id.namespace.clone());
-        }
+        self.budgets.failed(uid);
     }
 }
 

@@ -34,13 +34,13 @@ impl EndpointsObject {
         }
         let truncated = stored.annotations.contains_key(manifest::OVER_CAPACITY);
         let fingerprint = parse::fingerprint(&stored.labels, &stored.body["subsets"], truncated);
-        let keeper = stored.labels.get(manifest::ENDPOINTS_MANAGED_BY);
+        let manager = stored.labels.get(manifest::ENDPOINTS_MANAGED_BY);
         *self = Self {
             uid: Some(stored.uid),
             version: stored.version,
             fingerprint: Some(fingerprint),
             annotations: stored.annotations,
-            ours: keeper.map(String::as_str) == Some(manifest::ENDPOINTS_MANAGED_BY_US),
+            ours: manager.map(String::as_str) == Some(manifest::ENDPOINTS_MANAGED_BY_US),
             write_in_flight: false,
             deferred: None,
         };

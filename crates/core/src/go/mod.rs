@@ -1,4 +1,4 @@
-//! Values as Go writes them: quoted strings (`%q`), any value (`%v`), type names, and [`json`].
+//! Values as Go writes them: quoted strings (`%q`), any value (`%v`, `%#v`), type names, and [`json`].
 
 pub mod json;
 
@@ -60,6 +60,26 @@ pub fn show(value: &Value) -> String {
                 .iter()
                 .map(|(key, value)| format!("{key}:{}", show(value)));
             format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Any value as `%#v` shows it. `key` is the type of the keys of maps: `string`, or `interface {}`.
+pub fn literal(value: &Value, key: &str) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => quote(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| literal(item, key)).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            let members =
+                members.map(|(name, value)| format!("{}:{}", quote(name), literal(value, key)));
+            let members = members.collect::<Vec<_>>().join(", ");
+            format!("map[{key}]interface {{}}{{{members}}}")
         }
         other => other.to_string(),
     }

@@ -26,12 +26,14 @@ const UNKNOWN: &str = "unknown";
 #[derive(Clone, Copy)]
 pub struct FieldManager<'a, S> {
     pub schema: S,
-    /// Who writes: `fieldManager`, or the beginning of the user agent.
+    /// The name of the manager: `fieldManager`, or the beginning of the user agent.
     pub manager: &'a str,
     /// The version in which the objects are.
     pub api_version: &'a str,
     /// The subresource that is written; empty for the object itself.
     pub subresource: &'a str,
+    /// Whether the kind has a version. Managers that wrote another are forgotten.
+    pub is_version: &'a dyn Fn(&str) -> bool,
     /// Fields that a write through this resource cannot change, with everything below them.
     pub ignored: &'a FieldSet,
     /// In whole seconds.
@@ -99,7 +101,8 @@ impl<S: Schema> FieldManager<'_, S> {
         {
             return Ownership::Relative(updated);
         }
-        let managers = ownership.list(self.schema, self.api_version, live);
+        let mut managers = ownership.list(self.schema, self.api_version, live);
+        self.forget_other_versions(&mut managers);
         Ownership::Listed(cap(self.record(&compared, managers, self.manager)))
     }
 
@@ -185,6 +188,7 @@ impl<S: Schema> FieldManager<'_, S> {
             let compared = compared.map_err(ApplyError::Live)?;
             managers = self.record(&compared, managers, BEFORE_FIRST_APPLY);
         }
+        self.forget_other_versions(&mut managers);
         validate(self.schema, config, Duplicates::Refuse).map_err(ApplyError::Config)?;
         validate(self.schema, live, Duplicates::Allow).map_err(ApplyError::Live)?;
         let manager = self.identity(self.manager, Operation::Apply);
@@ -201,6 +205,16 @@ impl<S: Schema> FieldManager<'_, S> {
             }
         }
         Ok(merged)
+    }
+
+    /// As upstream, whose converter misses their version.
+    fn forget_other_versions(&self, managers: &mut Managers) {
+        managers.0.retain(|_, owned| self.knows(&owned.api_version));
+    }
+
+    /// Whether the kind has this version.
+    pub(super) fn knows(&self, api_version: &str) -> bool {
+        api_version == self.api_version || (self.is_version)(api_version)
     }
 
     fn updater(&self) -> Updater<'_, S> {

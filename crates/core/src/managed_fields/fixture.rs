@@ -171,6 +171,12 @@ impl Store {
         Timestamp::from_second(self.seconds).unwrap()
     }
 
+    /// With managers that an object has.
+    pub(super) fn managed_by(mut self, managers: Managers) -> Self {
+        self.store(Ownership::Listed(managers));
+        self
+    }
+
     /// A write through the object itself, or through a subresource.
     fn write<T>(
         &mut self,
@@ -189,6 +195,7 @@ impl Store {
             manager,
             api_version: "v1",
             subresource,
+            is_version: &|version| version != "gone/v1",
             ignored: &FieldSet::of_names(&[&[ignored]]),
             now,
         })

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::go::{quote, show};
+use crate::go::{literal, quote, show};
 
 /// A value in a field path: strings quoted, the rest plain.
 pub(super) fn in_path(value: &Value) -> String {
@@ -33,24 +33,8 @@ pub(super) fn plain(value: &Value) -> String {
 
 /// A decoded value as `%#v` shows it: `&value.valueUnstructured{Value:1}`.
 pub(super) fn syntax(value: &Value) -> String {
-    format!("&value.valueUnstructured{{Value:{}}}", literal(value))
-}
-
-fn literal(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => quote(text),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(literal).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(members) => {
-            let members = members.iter();
-            let members =
-                members.map(|(name, value)| format!("{}:{}", quote(name), literal(value)));
-            let members = members.collect::<Vec<_>>().join(", ");
-            format!("map[string]interface {{}}{{{members}}}")
-        }
-        other => other.to_string(),
-    }
+    format!(
+        "&value.valueUnstructured{{Value:{}}}",
+        literal(value, "string")
+    )
 }

@@ -32,7 +32,7 @@ impl<S: Schema> FieldManager<'_, S> {
     }
 
     /// The managers after an update, unless their fields must be listed to tell: if the write changes or removes fields
-    /// of other managers, or if its manager owns a part of what is around them.
+    /// of other managers, if its manager owns a part of what is around them, or if a manager is to be forgotten.
     pub(super) fn update_relative(
         &self,
         compared: &Comparison,
@@ -45,6 +45,10 @@ impl<S: Schema> FieldManager<'_, S> {
             strip(&compared.added),
             strip(&compared.removed),
         );
+        let mut versions = managers.0.values().map(|owned| &owned.api_version);
+        if !versions.all(|version| self.knows(version)) {
+            return None;
+        }
         let mut updated = managers.clone();
         let itself = self.identity(self.manager, Operation::Update);
         for (manager, owned) in &mut updated.0 {

@@ -114,6 +114,79 @@ pub enum Reason {
     Held,
 }
 
+impl Reason {
+    /// All of them; those with a number for one and for several.
+    pub const ALL: [Self; 31] = [
+        Self::Runs,
+        Self::OldPodStays,
+        Self::NoPod,
+        Self::Starting,
+        Self::MinReadySeconds,
+        Self::Stopping,
+        Self::GoesBack,
+        Self::PodFailed,
+        Self::Waiting(Waiting::No),
+        Self::Waiting(Waiting::InvalidImageName),
+        Self::Waiting(Waiting::CreateContainerConfigError),
+        Self::Waiting(Waiting::CreateContainerError),
+        Self::Waiting(Waiting::RunContainerError),
+        Self::Waiting(Waiting::ImagePull),
+        Self::Restarts(1),
+        Self::Restarts(2),
+        Self::Late,
+        Self::NodeNotReady,
+        Self::NodeUnknown,
+        Self::Excluded(Exclusion::NodeName),
+        Self::Excluded(Exclusion::NodeSelector),
+        Self::Excluded(Exclusion::NodeAffinity),
+        Self::Excluded(Exclusion::Taint),
+        Self::DaemonSetDeleted,
+        Self::NotStarted,
+        Self::Stage,
+        Self::Budget,
+        Self::OnDelete,
+        Self::Paused,
+        Self::Frozen,
+        Self::Held,
+    ];
+
+    /// By which a page has it in another language: `held`, `restarts:3`.
+    pub fn code(self) -> String {
+        let code = match self {
+            Self::Runs => "runs",
+            Self::OldPodStays => "oldPodStays",
+            Self::NoPod => "noPod",
+            Self::Starting | Self::Waiting(Waiting::No) => "starting",
+            Self::MinReadySeconds => "minReadySeconds",
+            Self::Stopping => "stopping",
+            Self::GoesBack => "goesBack",
+            Self::PodFailed => "podFailed",
+            Self::Waiting(Waiting::InvalidImageName) => "invalidImageName",
+            Self::Waiting(Waiting::CreateContainerConfigError) => "createContainerConfigError",
+            Self::Waiting(Waiting::CreateContainerError) => "createContainerError",
+            Self::Waiting(Waiting::RunContainerError) => "runContainerError",
+            Self::Waiting(Waiting::ImagePull) => "imagePull",
+            Self::Restarts(restarts) => return format!("restarts:{restarts}"),
+            Self::Late => "late",
+            Self::NodeNotReady => "nodeNotReady",
+            Self::NodeUnknown => "nodeUnknown",
+            Self::Excluded(Exclusion::NodeName) => "nodeName",
+            Self::Excluded(Exclusion::NodeSelector) => "nodeSelector",
+            Self::Excluded(Exclusion::NodeAffinity) => "nodeAffinity",
+            Self::Excluded(Exclusion::Taint) => "taint",
+            Self::DaemonSetDeleted => "daemonSetDeleted",
+            Self::NotStarted => "notStarted",
+            Self::Stage => "stage",
+            Self::Budget => "budget",
+            Self::OnDelete => "onDelete",
+            Self::Paused => "paused",
+            Self::Frozen => "frozen",
+            Self::Held => "held",
+        };
+        code.to_owned()
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

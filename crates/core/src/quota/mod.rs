@@ -16,11 +16,12 @@ use serde_json::Value;
 
 use crate::pod::resources::{Amounts, amounts};
 use crate::quantity::Quantity;
+pub use crate::statuses::Status;
 use kennel_types::Timestamp;
 use measure::REQUIRED;
 pub use measure::{Kind, Measured, Measurement};
 use scope::Scope;
-pub use tracker::{Status, Tracker};
+pub use tracker::Tracker;
 
 /// A `ResourceQuota`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The statuses of all quotas, kept up to date with every change of an object.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use kennel_types::{Identity, Timestamp};
@@ -8,23 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::{Kind, Measured, Quota};
 use crate::pod::resources::{Amounts, amounts};
-
-/// A status to write: the quota's object with its new status.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Status {
-    pub id: Identity,
-    pub object: Value,
-}
+use crate::statuses::{Status, Statuses};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Tracker {
     kinds: Vec<Tracked>,
-    quotas: HashMap<Arc<str>, Entry>,
-    /// Namespaces whose usage or quotas have changed.
-    changed: BTreeSet<Arc<str>>,
-    /// When pods stop counting, with their namespaces.
-    ends: BTreeSet<(Timestamp, Arc<str>)>,
+    quotas: Statuses<Quota>,
 }
 
 /// The objects of one kind, by namespace and uid.
@@ -39,15 +29,6 @@ impl Tracked {
     fn kind(&self) -> Kind<'_> {
         Kind::of(&self.group, &self.plural)
     }
-}
-
-#[derive(Debug)]
-struct Entry {
-    id: Identity,
-    object: Value,
-    quota: Quota,
-    /// A status is being written.
-    writing: bool,
 }
 
 impl Tracker {
@@ -67,18 +48,12 @@ impl Tracker {
 
     /// Whether a quota limits objects of this kind.
     pub fn is_limited(&self, kind: Kind<'_>) -> bool {
-        kind.is_counted() && self.quotas.values().any(|entry| entry.quota.limits(kind))
+        kind.is_counted() && self.quotas.rules().any(|quota| quota.limits(kind))
     }
 
     pub fn quota(&mut self, id: Identity, object: Value) {
-        self.changed.insert(id.namespace.clone());
-        let entry = Entry {
-            quota: Quota::of(&object),
-            id: id.clone(),
-            object,
-            writing: false,
-        };
-        self.quotas.insert(id.uid, entry);
+        let quota = Quota::of(&object);
+        self.quotas.insert(id, object, quota);
     }
 
     pub fn quota_gone(&mut self, uid: &str) {
@@ -87,13 +62,15 @@ impl Tracker {
 
     pub fn object(&mut self, kind: usize, id: &Identity, measured: Measured) {
         if let Some(end) = measured.ends() {
-            self.ends.insert((end, id.namespace.clone()));
+            // It counts until then, inclusively.
+            let at = end.saturating_add_millis(1);
+            self.quotas.change_at(at, &id.namespace);
         }
         let objects = &mut self.kinds[kind].objects;
         let objects = objects.entry(id.namespace.clone()).or_default();
         if objects.get(&id.uid) != Some(&measured) {
             objects.insert(id.uid.clone(), measured);
-            self.changed.insert(id.namespace.clone());
+            self.quotas.change(&id.namespace);
         }
     }
 
@@ -106,59 +83,37 @@ impl Tracker {
         if own.is_empty() {
             objects.remove(&id.namespace);
         }
-        self.changed.insert(id.namespace.clone());
+        self.quotas.change(&id.namespace);
     }
 
     /// When a status changes though no object does.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let first = self.ends.first();
-        first.map(|(end, _)| end.saturating_add_millis(1))
+        self.quotas.next_deadline()
     }
 
     /// The statuses to write. Each is being written until one of [`Self::quota`], [`Self::written`] and [`Self::failed`] is
     /// called for it.
     pub fn take(&mut self, now: Timestamp) -> Vec<Status> {
-        while let Some((end, namespace)) = self.ends.pop_first() {
-            if now <= end {
-                self.ends.insert((end, namespace));
-                break;
-            }
-            self.changed.insert(namespace);
-        }
-        let changed = std::mem::take(&mut self.changed);
-        let mut statuses = Vec::new();
-        for entry in self.quotas.values_mut() {
-            if entry.writing || !changed.contains(&entry.id.namespace) {
-                continue;
-            }
-            let used = used(&self.kinds, &entry.quota, &entry.id.namespace, now);
-            let hard = &entry.quota.hard;
-            let status = &entry.object["status"];
+        let kinds = &self.kinds;
+        self.quotas.take(now, |namespace, quota, object| {
+            let used = used(kinds, quota, namespace, now);
+            let (hard, status) = (&quota.hard, &object["status"]);
             if amounts(&status["hard"]) == *hard && amounts(&status["used"]) == used {
-                continue;
+                return (None, None);
             }
-            entry.writing = true;
-            let mut object = entry.object.clone();
-            object["status"] = json!({"hard": shown(hard), "used": shown(&used)});
-            let id = entry.id.clone();
-            statuses.push(Status { id, object });
-        }
-        statuses
+            let status = json!({"hard": shown(hard), "used": shown(&used)});
+            (Some(status), None)
+        })
     }
 
-    /// A status was written, or its quota has changed or gone meanwhile, which the watch will say.
+    /// A status was written, or its quota has changed or gone meanwhile, which the watch delivers.
     pub fn written(&mut self, uid: &str) {
-        if let Some(entry) = self.quotas.get_mut(uid) {
-            entry.writing = false;
-        }
+        self.quotas.written(uid);
     }
 
     /// A status could not be written, and is to be taken again.
     pub fn failed(&mut self, uid: &str) {
-        if let Some(entry) = self.quotas.get_mut(uid) {
-            entry.writing = false;
-            self.changed.insert(entry.id.namespace.clone());
-        }
+        self.quotas.failed(uid);
     }
 }
 

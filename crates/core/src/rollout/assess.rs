@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::outline::Outline;
 use super::policy::{Policy, Setting};
+use super::sentence::Sentence;
 use super::state::{Accepted, Phase, Standing};
 use super::status::Counts;
 use super::text::nodes_text;
@@ -26,38 +27,38 @@ pub enum Outcome {
 pub(super) struct Assessment {
     pub(super) outcome: Outcome,
     pub(super) phase: String,
-    pub(super) message: String,
+    pub(super) said: Sentence,
 }
 
 impl Assessment {
-    fn new(outcome: Outcome, phase: impl Into<String>, message: impl Into<String>) -> Self {
+    fn new(outcome: Outcome, phase: impl Into<String>, said: Sentence) -> Self {
         Self {
             outcome,
             phase: phase.into(),
-            message: message.into(),
+            said,
         }
     }
 }
 
 pub(super) fn assess(outline: &Outline<'_>, counts: Counts) -> Assessment {
     if let Some(reason) = &outline.commands.freeze {
-        let message = format!("frozen ({reason}): no pod is created or deleted");
-        return Assessment::new(Outcome::Waiting, "Frozen", message);
+        let said = Sentence::new("frozen").with("reason", &reason);
+        return Assessment::new(Outcome::Waiting, "Frozen", said);
     }
     let Some(policy) = &outline.policy else {
         return without_policy(outline);
     };
     if let Some(command) = outline.pending_command() {
-        let message = format!("the controller is about to carry out the command {command}");
+        let said = Sentence::new("commanded").with("command", &command);
         let phase = outline.phase().map(|phase| phase.to_string());
-        return Assessment::new(Outcome::Progressing, phase.unwrap_or_default(), message);
+        return Assessment::new(Outcome::Progressing, phase.unwrap_or_default(), said);
     }
     if outline.standing == Standing::Back {
         return going_back(outline, counts);
     }
     if let Setting::Invalid(error) = &outline.setting {
-        let message = format!("no node changes its revision: {error}");
-        return Assessment::new(Outcome::Waiting, "PolicyInvalid", message);
+        let said = Sentence::new("policy-invalid").with("error", &error);
+        return Assessment::new(Outcome::Waiting, "PolicyInvalid", said);
     }
     match outline.standing {
         Standing::Direct => direct(outline, policy, counts),
@@ -66,10 +67,21 @@ pub(super) fn assess(outline: &Outline<'_>, counts: Counts) -> Assessment {
     }
 }
 
-fn paused(outline: &Outline<'_>, where_it_is: &str) -> Option<Assessment> {
+fn paused(outline: &Outline<'_>, said: Sentence) -> Option<Assessment> {
     let reason = outline.commands.pause.as_ref()?;
-    let message = format!("paused by hand in {where_it_is} ({reason})");
-    Some(Assessment::new(Outcome::Waiting, "PausedByHand", message))
+    let said = said.with("reason", &reason);
+    Some(Assessment::new(Outcome::Waiting, "PausedByHand", said))
+}
+
+/// With the stage that the rollout is in.
+fn in_stage(code: &'static str, outline: &Outline<'_>, policy: &Policy) -> Sentence {
+    let number = outline.state().map_or(0, |state| state.stage).max(1);
+    let stage = policy.stage(number).map(ToString::to_string);
+    Sentence::new(code)
+        .with("stage", &outline.stage_text(policy))
+        .with("stageNumber", &number.min(policy.stages.len()))
+        .with("stageCount", &policy.stages.len())
+        .with("stagePolicy", &stage.unwrap_or_default())
 }
 
 /// As `kubectl rollout status` judges it.
@@ -78,35 +90,35 @@ fn without_policy(outline: &Outline<'_>) -> Assessment {
     let status = &set.status;
     let seen = status.observed_generation >= set.generation;
     if seen && status.updated >= status.desired && status.available >= status.desired {
-        let message = "complete (no rollout policy)";
-        return Assessment::new(Outcome::Complete, "Complete", message);
+        let said = Sentence::new("complete-unstaged");
+        return Assessment::new(Outcome::Complete, "Complete", said);
     }
-    if let Some(paused) = paused(outline, "its update") {
+    if let Some(paused) = paused(outline, Sentence::new("paused-by-hand")) {
         return paused;
     }
     if !seen {
         return starting(outline);
     }
-    let message = format!(
-        "{} of {} nodes have a pod of the present template, {} have an available pod (no rollout policy)",
-        status.updated, status.desired, status.available
-    );
-    Assessment::new(Outcome::Progressing, "Updating", message)
+    let said = Sentence::new("updating-unstaged")
+        .with("updated", &status.updated)
+        .with("desired", &status.desired)
+        .with("available", &status.available);
+    Assessment::new(Outcome::Progressing, "Updating", said)
 }
 
 fn starting(outline: &Outline<'_>) -> Assessment {
     let set = outline.daemon_set;
-    if let Some(paused) = paused(outline, "front of its first stage") {
+    if let Some(paused) = paused(outline, Sentence::new("paused-by-hand-before")) {
         return paused;
     }
-    let message = if set.status.observed_generation < set.generation {
-        "no controller has seen the present template yet; is one running?"
+    let code = if set.status.observed_generation < set.generation {
+        "not-observed"
     } else if outline.target.is_none() {
-        "the controller is about to create the revision of the present template"
+        "no-revision"
     } else {
-        "the rollout is about to start; only Kennel's controller carries out rollout policies"
+        "about-to-start"
     };
-    Assessment::new(Outcome::Progressing, "Starting", message)
+    Assessment::new(Outcome::Progressing, "Starting", Sentence::new(code))
 }
 
 fn direct(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment {
@@ -127,55 +139,49 @@ fn direct(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment 
     let observed = set.status.observed_generation >= set.generation;
     let hash = outline.target.map_or("the target", Revision::hash);
     if observed && without == 0 && accepted {
-        let message = match unhealthy {
-            0 => format!("complete, {hash} is stable"),
-            some => format!(
-                "complete, {hash} is stable; {} not healthy, which was accepted",
-                nodes_text(some)
-            ),
+        let said = match unhealthy {
+            0 => Sentence::new("complete"),
+            some => Sentence::new("complete-but")
+                .with("nodes", &nodes_text(some))
+                .with("n", &some),
         };
-        return Assessment::new(Outcome::Complete, "Complete", message);
+        return Assessment::new(Outcome::Complete, "Complete", said.with("hash", &hash));
     }
-    if let Some(paused) = paused(outline, "its update") {
+    if let Some(paused) = paused(outline, Sentence::new("paused-by-hand")) {
         return paused;
     }
-    let message = format!(
-        "{} of {} nodes are healthy with {hash}, whose verdict is stable: it needs no stages",
-        counts.healthy, counts.total
-    );
-    Assessment::new(Outcome::Progressing, "Updating", message)
+    let said = Sentence::new("updating-direct")
+        .with("healthy", &counts.healthy)
+        .with("total", &counts.total)
+        .with("hash", &hash);
+    Assessment::new(Outcome::Progressing, "Updating", said)
 }
 
 fn staged(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment {
-    let stage = outline.stage_text(policy);
     let reason = outline.state().and_then(|state| state.reason.as_ref());
     let why = reason.map(|reason| format!(": {}", reason.message));
     let why = why.unwrap_or_default();
-    let of_admitted = format!("{} of {} nodes healthy", counts.healthy, counts.admitted);
+    let said = |code| in_stage(code, outline, policy);
+    let healthy = |code| {
+        let said = said(code).with("healthy", &counts.healthy);
+        said.with("admitted", &counts.admitted)
+    };
     match outline.phase() {
-        Some(Phase::Paused) => Assessment::new(
-            Outcome::Failed,
-            "Paused",
-            format!("failed and paused in {stage}{why}"),
-        ),
-        Some(Phase::AwaitingPromotion) => Assessment::new(
-            Outcome::Waiting,
-            "AwaitingPromotion",
-            format!("{stage} waits for a person{why}"),
-        ),
-        Some(Phase::Updating | Phase::Baking) if outline.commands.pause.is_some() => {
-            paused(outline, &stage).unwrap_or_else(|| starting(outline))
+        Some(Phase::Paused) => {
+            Assessment::new(Outcome::Failed, "Paused", said("paused").with("why", &why))
         }
-        Some(Phase::Updating) => Assessment::new(
-            Outcome::Progressing,
-            "Updating",
-            format!("{stage}, {of_admitted}"),
-        ),
-        Some(Phase::Baking) => Assessment::new(
-            Outcome::Progressing,
-            "Baking",
-            format!("{stage} bakes, {of_admitted}"),
-        ),
+        Some(Phase::AwaitingPromotion) => {
+            let said = said("awaits-promotion").with("why", &why);
+            Assessment::new(Outcome::Waiting, "AwaitingPromotion", said)
+        }
+        Some(Phase::Updating | Phase::Baking) if outline.commands.pause.is_some() => {
+            let said = said("paused-by-hand-in-stage");
+            paused(outline, said).unwrap_or_else(|| starting(outline))
+        }
+        Some(Phase::Updating) => {
+            Assessment::new(Outcome::Progressing, "Updating", healthy("updating"))
+        }
+        Some(Phase::Baking) => Assessment::new(Outcome::Progressing, "Baking", healthy("baking")),
         Some(Phase::RollingBack | Phase::Held | Phase::Complete) | None => starting(outline),
     }
 }
@@ -188,11 +194,15 @@ fn going_back(outline: &Outline<'_>, counts: Counts) -> Assessment {
     let reason = state.and_then(|state| state.reason.as_ref());
     let why = reason.map(|reason| format!(" ({})", reason.message));
     let why = why.unwrap_or_default();
+    let of_revisions = |code| {
+        let said = Sentence::new(code).with("hash", &hash);
+        said.with("why", &why).with("stable", &stable)
+    };
     if outline.phase() == Some(Phase::RollingBack) {
-        let left = nodes_text(counts.on_target);
-        let message = format!("{hash} has failed{why}; {left} still to go back to {stable}");
-        return Assessment::new(Outcome::Failed, "RollingBack", message);
+        let said = of_revisions("rolling-back")
+            .with("nodes", &nodes_text(counts.on_target))
+            .with("n", &counts.on_target);
+        return Assessment::new(Outcome::Failed, "RollingBack", said);
     }
-    let message = format!("{hash} has failed and is held{why}; the nodes run {stable}");
-    Assessment::new(Outcome::Failed, "Held", message)
+    Assessment::new(Outcome::Failed, "Held", of_revisions("held"))
 }

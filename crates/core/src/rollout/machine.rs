@@ -78,6 +78,8 @@ pub struct Input<'a> {
     pub next: &'a dyn Fn() -> Option<NextStage>,
     /// The commonest cause of failure and the nodes.
     pub failure: &'a dyn Fn() -> Reason,
+    /// The nodes that are not healthy yet, for people (R5.2).
+    pub laggards: &'a dyn Fn() -> String,
 }
 
 /// What follows from an [`Input`].
@@ -270,10 +272,10 @@ fn too_many_failures(input: &Input<'_>) -> Option<Step> {
 
 fn no_progress(input: &Input<'_>) -> Reason {
     let deadline = crate::duration::Go(input.policy.progress_deadline);
-    let pending = input.totals.pending;
+    let laggards = (input.laggards)();
     reason(
         "DeadlineExceeded",
-        format!("no further node became healthy for {deadline}; {pending} are not yet"),
+        format!("no further node became healthy for {deadline}; {laggards}"),
     )
 }
 

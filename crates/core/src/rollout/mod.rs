@@ -34,6 +34,7 @@ pub mod outline;
 pub mod plan;
 pub mod policy;
 pub mod request;
+mod sentence;
 pub mod stable;
 pub mod stage;
 pub mod state;
@@ -43,6 +44,7 @@ pub(crate) mod tests;
 mod text;
 
 pub use assess::Outcome;
+pub use sentence::{SENTENCES, Sentence};
 pub use text::ordinal;
 
 /// The prefix of all annotations of safe rollouts.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::PREFIX;
 use super::outline::Outline;
+use super::sentence::Sentence;
 use super::state::{Phase, Standing, State};
 use super::text::reference;
 
@@ -31,7 +32,8 @@ pub enum Ask {
 pub struct Request {
     /// By full key; `None` removes an annotation.
     pub annotations: BTreeMap<String, Option<String>>,
-    pub effect: String,
+    /// What it has done, once it is written.
+    pub effect: Sentence,
 }
 
 /// Why a command would do nothing, and what to do instead.
@@ -86,19 +88,13 @@ pub fn request(outline: &Outline<'_>, ask: &Ask) -> Result<Request, Refusal> {
     let set = outline.daemon_set;
     let reference = reference(&set.namespace, &set.name);
     let key = |name: &str| format!("{PREFIX}{name}");
-    let write = |name: &str, value: &str, effect: String| Request {
+    let write = |name: &str, value: &str, effect: &'static str| Request {
         annotations: [(key(name), Some(value.to_owned()))].into(),
-        effect,
+        effect: Sentence::new(effect),
     };
     match ask {
-        Ask::Pause { reason } => {
-            let effect = "paused: no node changes its revision; missing pods are still replaced";
-            Ok(write("pause", reason, effect.to_owned()))
-        }
-        Ask::Freeze { reason } => {
-            let effect = "frozen: no pod is created or deleted, not even a missing one";
-            Ok(write("freeze", reason, effect.to_owned()))
-        }
+        Ask::Pause { reason } => Ok(write("pause", reason, "did-pause")),
+        Ask::Freeze { reason } => Ok(write("freeze", reason, "did-freeze")),
         Ask::Resume => resume(outline, &reference),
         Ask::Promote { full } => promote(outline, *full, &reference),
         Ask::Abort => abort(outline, &reference),
@@ -143,7 +139,7 @@ fn once(
     state: &State,
     name: &str,
     value: String,
-    effect: String,
+    effect: Sentence,
     reference: &str,
 ) -> Result<Request, Refusal> {
     let key = format!("{PREFIX}{name}");
@@ -164,18 +160,16 @@ fn promote(outline: &Outline<'_>, full: bool, reference: &str) -> Result<Request
     let (state, hash) = under_way(outline, "promote", reference)?;
     let stage = state.stage.max(1);
     if full {
-        let effect =
-            format!("promoted: all nodes get {hash}, without further stages, bakes and checks");
+        let effect = Sentence::new("did-promote-full").with("hash", &hash);
         return once(state, "promote", format!("{hash}/full"), effect, reference);
     }
     let effect = match state.phase {
         Phase::Updating => return Err(Refusal::StillUpdating { stage }),
-        Phase::Baking => format!("promoted: the bake of stage {stage} ends now"),
-        Phase::Paused => {
-            format!("promoted: the failures of stage {stage} are accepted, and {hash} goes on")
-        }
-        _ => format!("promoted: {hash} goes on after stage {stage}"),
+        Phase::Baking => Sentence::new("did-end-bake"),
+        Phase::Paused => Sentence::new("did-accept"),
+        _ => Sentence::new("did-promote"),
     };
+    let effect = effect.with("n", &stage).with("hash", &hash);
     once(
         state,
         "promote",
@@ -189,14 +183,11 @@ fn abort(outline: &Outline<'_>, reference: &str) -> Result<Request, Refusal> {
     let (state, hash) = under_way(outline, "abort", reference)?;
     let effect = match &state.stable {
         // Another controller creates the pods (R11).
-        Some(_) if outline.daemon_set.strategy.is_on_delete() => {
-            format!(
-                "aborted: no further node gets {hash}; to go back, apply the template before it"
-            )
-        }
-        Some(stable) => format!("aborted: {hash} has failed, and all nodes go back to {stable}"),
-        None => format!("aborted: {hash} stays where it is, as there is no revision to go back to"),
+        Some(_) if outline.daemon_set.strategy.is_on_delete() => Sentence::new("did-stop"),
+        Some(stable) => Sentence::new("did-abort").with("stable", &stable),
+        None => Sentence::new("did-abort-without-stable"),
     };
+    let effect = effect.with("hash", &hash);
     once(state, "abort", hash, effect, reference)
 }
 
@@ -207,10 +198,8 @@ fn retry(outline: &Outline<'_>, reference: &str) -> Result<Request, Refusal> {
         return Err(Refusal::NotFailed { hash, phase });
     }
     let attempt = state.attempt;
-    let effect = format!(
-        "retried: attempt {} of {hash} starts with stage one",
-        attempt + 1
-    );
+    let effect = Sentence::new("did-retry").with("n", &(attempt + 1));
+    let effect = effect.with("hash", &hash);
     let value = format!("{hash}/{attempt}");
     let mut request = once(state, "retry", value, effect, reference)?;
     // Left behind by the attempt before.
@@ -233,7 +222,7 @@ fn resume(outline: &Outline<'_>, reference: &str) -> Result<Request, Refusal> {
         .map(|(name, _)| (format!("{PREFIX}{name}"), None))
         .collect();
     if !annotations.is_empty() {
-        let effect = "resumed".to_owned();
+        let effect = Sentence::new("did-resume");
         return Ok(Request {
             annotations,
             effect,

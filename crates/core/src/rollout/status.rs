@@ -9,6 +9,7 @@ use super::assess::{Assessment, Outcome, assess};
 use super::outline::Outline;
 use super::plan::{Course, Plan, PlannedStage, StageState, bake_left, planned};
 use super::policy::Policy;
+use super::sentence::Sentence;
 use super::state::{Phase, Standing};
 use super::text::{nodes_text, reference};
 use crate::why::human_duration;
@@ -48,6 +49,9 @@ pub struct Problem {
 pub struct Suggestion {
     pub command: String,
     pub effect: String,
+    /// The effect by its code.
+    #[serde(skip)]
+    pub said: Sentence,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -60,6 +64,9 @@ pub struct Status {
     /// The phase of the rollout, or what stands in its way: `Starting`, `PausedByHand`, `Frozen`, `PolicyInvalid`.
     pub phase: String,
     pub message: String,
+    /// The message by its code.
+    #[serde(skip)]
+    pub said: Sentence,
     /// Whether the DaemonSet or its Namespace has a policy.
     pub policy: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +109,7 @@ impl Status {
         let Assessment {
             outcome,
             phase,
-            message,
+            said,
         } = assess(outline, counts);
         let state = outline.state();
         let under_way = outline.standing == Standing::Staged;
@@ -123,7 +130,8 @@ impl Status {
             name: outline.daemon_set.name.to_string(),
             outcome,
             phase,
-            message,
+            message: said.to_string(),
+            said,
             policy: policy.is_some(),
             target: outline.target.map(|target| target.hash().to_owned()),
             stable: state.and_then(|state| state.stable.clone()),
@@ -179,7 +187,10 @@ impl Status {
             out.push('\n');
             let width = self.next.iter().map(|next| next.command.len()).max();
             let width = width.unwrap_or(0);
-            for Suggestion { command, effect } in &self.next {
+            for Suggestion {
+                command, effect, ..
+            } in &self.next
+            {
                 let _ = writeln!(out, "  {command:width$}  # {effect}");
             }
         }
@@ -285,34 +296,35 @@ fn suggestions(outline: &Outline<'_>) -> Vec<Suggestion> {
     let reference = reference(&set.namespace, &set.name);
     let stable = outline.state().and_then(|state| state.stable.as_deref());
     let stable = stable.unwrap_or("stable");
-    let command = |verb: &str, effect: String| Suggestion {
+    let command = |verb: &str, said: Sentence| Suggestion {
         command: format!("kennel rollout {verb} {reference}"),
-        effect,
+        effect: said.to_string(),
+        said,
     };
-    let promote = |effect: &str| command("promote", effect.to_owned());
+    let promote = |code: &'static str| command("promote", Sentence::new(code));
     let abort = || {
         // Another controller creates the pods then (R11).
-        let effect = if set.strategy.is_on_delete() {
-            "stop it; nodes keep what they have".to_owned()
+        let said = if set.strategy.is_on_delete() {
+            Sentence::new("next-stop")
         } else {
-            format!("fail it and go back to {stable}")
+            Sentence::new("next-abort").with("stable", &stable)
         };
-        command("abort", effect)
+        command("abort", said)
     };
-    let retry = || command("retry", "try it again, from stage one".to_owned());
+    let retry = || command("retry", Sentence::new("next-retry"));
     let mut next = Vec::new();
     if outline.commands.freeze.is_some() || outline.commands.pause.is_some() {
-        next.push(command("resume", "go on".to_owned()));
+        next.push(command("resume", Sentence::new("next-resume")));
     }
     match (outline.standing, outline.phase()) {
         (Standing::Staged, Some(Phase::Baking)) => {
-            next.extend([promote("end the bake now"), abort()]);
+            next.extend([promote("next-end-bake"), abort()]);
         }
         (Standing::Staged, Some(Phase::AwaitingPromotion)) => {
-            next.extend([promote("go on with the next stage"), abort()]);
+            next.extend([promote("next-promote"), abort()]);
         }
         (Standing::Staged, Some(Phase::Paused)) => {
-            next.extend([promote("accept the failures and go on"), abort(), retry()]);
+            next.extend([promote("next-accept"), abort(), retry()]);
         }
         (Standing::Staged, Some(Phase::Updating)) => next.push(abort()),
         (Standing::Back, _) => next.push(retry()),

@@ -1,7 +1,7 @@
 //! The first container that keeps a pod from being ready, and why. Init containers come first, in their order.
 
-use kennel_types::event::Event;
-use kennel_types::pod::{ContainerStateTerminated, ContainerStateWaiting};
+use kennel_types::event::{Event, EventReason};
+use kennel_types::pod::{ContainerStateTerminated, ContainerStateWaiting, WaitingReason};
 use kennel_types::{Container, ContainerStatus};
 
 use super::Case;
@@ -10,6 +10,7 @@ use super::finding::Finding;
 use super::log::LogSource;
 use super::snapshot::PodSnapshot;
 use super::{probe, since};
+use crate::daemonset::view::Phase;
 
 /// A container's spec and status.
 pub(super) struct ContainerCase<'a> {
@@ -73,6 +74,26 @@ pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Option<Finding> {
             let since = since::turn(pod, &container);
             Some(Finding::missing(Cause::Starting, message).since(Some(since)))
         })
+}
+
+/// What the status of a pod says of its failure, without its events: for who has seen a pod that is gone meanwhile.
+pub fn shown_failure(pod: &PodSnapshot) -> Option<String> {
+    let of_container = container_cases(pod).find_map(|container| {
+        let (state, last) = (&container.status?.state, &container.status?.last_state);
+        let failed = |ended: &&ContainerStateTerminated| ended.exit_code != 0 || !container.init;
+        if let Some(waiting) = &state.waiting
+            && let Some(finding) = waiting_cause(pod, &container, container.status?, waiting, &[])
+        {
+            return Some(finding);
+        }
+        let ended = state.terminated.as_ref().filter(failed);
+        let ended = ended.or_else(|| last.terminated.as_ref().filter(failed))?;
+        Some(crashed(pod, &container, ended, false, &[]))
+    });
+    let finished = || (pod.view.phase == Phase::Failed).then(|| super::pod::finished(pod));
+    of_container
+        .or_else(finished)
+        .map(|finding| finding.message)
 }
 
 fn container_cases(pod: &PodSnapshot) -> impl Iterator<Item = ContainerCase<'_>> {
@@ -144,35 +165,39 @@ fn waiting_cause(
         "" => format!("{title} {what}: {}", waiting.reason),
         message => format!("{title} {what}: {}: {}", waiting.reason, line(message)),
     };
-    let finding = match waiting.reason.as_str() {
-        "ErrImagePull"
-        | "ImagePullBackOff"
-        | "InvalidImageName"
-        | "ErrImageNeverPull"
-        | "RegistryUnavailable"
-        | "ImageInspectError"
-        | "SignatureValidationFailed" => {
+    let finding = match waiting.reason() {
+        WaitingReason::ErrImagePull
+        | WaitingReason::ImagePullBackOff
+        | WaitingReason::InvalidImageName
+        | WaitingReason::ErrImageNeverPull
+        | WaitingReason::RegistryUnavailable
+        | WaitingReason::ImageInspectError
+        | WaitingReason::SignatureValidationFailed => {
             let what = format!("cannot pull its image {}", container.spec.image);
             Finding::missing(Cause::Image, text(&what)).remedy(pod.describe())
         }
-        "CreateContainerConfigError" => {
+        WaitingReason::CreateContainerConfigError => {
             Finding::missing(Cause::ContainerConfig, text("cannot be configured"))
                 .remedy(pod.describe())
         }
-        "CreateContainerError"
-        | "RunContainerError"
-        | "PreStartHookError"
-        | "PostStartHookError"
-        | "PreCreateHookError" => {
+        WaitingReason::CreateContainerError
+        | WaitingReason::RunContainerError
+        | WaitingReason::PreStartHookError
+        | WaitingReason::PostStartHookError
+        | WaitingReason::PreCreateHookError => {
             Finding::missing(Cause::ContainerStart, text("cannot be started"))
                 .remedy(pod.describe())
         }
-        "CrashLoopBackOff" => {
+        WaitingReason::CrashLoopBackOff => {
             let ended = status.last_state.terminated.clone().unwrap_or_default();
             crashed(pod, container, &ended, true, events)
         }
-        "ContainerCreating" | "PodInitializing" | "" => return None,
-        _ => Finding::missing(Cause::Starting, text("waits")).remedy(pod.describe()),
+        WaitingReason::ContainerCreating
+        | WaitingReason::PodInitializing
+        | WaitingReason::Other("") => return None,
+        WaitingReason::Other(_) => {
+            Finding::missing(Cause::Starting, text("waits")).remedy(pod.describe())
+        }
     };
     Some(finding)
 }
@@ -244,11 +269,13 @@ fn preparation_failure(pod: &PodSnapshot, events: &[&Event]) -> Option<Finding> 
 
 /// The cause that an event about the preparation of a pod shows.
 fn preparation(event: &Event) -> Option<Cause> {
-    match event.reason.as_str() {
-        "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => Some(Cause::Volume),
-        "FailedCreatePodSandBox" | "NetworkNotReady" | "FailedPodSandBoxStatus" => {
-            Some(Cause::Sandbox)
-        }
+    match event.reason() {
+        EventReason::FailedMount
+        | EventReason::FailedAttachVolume
+        | EventReason::FailedMapVolume => Some(Cause::Volume),
+        EventReason::FailedCreatePodSandBox
+        | EventReason::NetworkNotReady
+        | EventReason::FailedPodSandBoxStatus => Some(Cause::Sandbox),
         _ => None,
     }
 }

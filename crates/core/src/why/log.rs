@@ -13,7 +13,7 @@ pub struct LogSource {
     pub previous: bool,
 }
 
-/// What was read of a log: its last lines, or why it cannot be had.
+/// The last lines of a log, or why it cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSnapshot {
     pub source: LogSource,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kennel_types::Timestamp;
-use kennel_types::event::Event;
+use kennel_types::event::{Event, EventReason};
 
 use super::Case;
 use super::answer::{Cause, Note};
@@ -88,7 +88,9 @@ fn unobserved(snapshot: &Snapshot) -> Option<(Cause, String)> {
 /// would have had, so every failure can be an event of its own.
 fn recent_failure(snapshot: &Snapshot) -> Option<(&Event, Timestamp)> {
     let events = snapshot.events_of(&snapshot.daemon_set.uid);
-    let mut failures = events.into_iter().filter(|e| e.reason == "FailedCreate");
+    let mut failures = events
+        .into_iter()
+        .filter(|e| e.reason() == EventReason::FailedCreate);
     let last = failures.next()?;
     let follows = |at: Timestamp, event: &Event| at.saturating_since(event.last_seen()) <= RECENT;
     if !follows(snapshot.now, last) {

@@ -36,6 +36,7 @@ mod unscheduled;
 mod waiting;
 
 pub use answer::{Answer, Cause, Check, NodeAnswer, Note, PodAnswer, Verdict};
+pub use container::shown_failure;
 pub use duration::human_duration;
 pub use log::{LogAnswer, LogError, LogSnapshot, LogSource};
 pub use resemblance::closest;

@@ -80,7 +80,7 @@ fn terminating(case: &Case<'_>, pod: &PodSnapshot) -> Finding {
     finding
 }
 
-fn finished(pod: &PodSnapshot) -> Finding {
+pub(super) fn finished(pod: &PodSnapshot) -> Finding {
     let status = &pod.object.status;
     if pod.view.phase == Phase::Succeeded {
         let message = "its pod succeeded, but a daemon should not exit: the controller replaces it";

@@ -1,7 +1,7 @@
 //! Containers that are not ready, or were killed, because of a probe.
 
 use kennel_types::ContainerStatus;
-use kennel_types::event::Event;
+use kennel_types::event::{Event, EventReason};
 
 use super::answer::Cause;
 use super::container::{ContainerCase, line};
@@ -46,7 +46,7 @@ pub(super) fn killed(container: &ContainerCase<'_>, events: &[&Event]) -> Option
     let killing = |event: &&&Event| {
         let message = &event.message;
         container.is_subject_of(event)
-            && event.reason == "Killing"
+            && event.reason() == EventReason::Killing
             && message.contains("failed")
             && message.contains("probe")
     };
@@ -76,7 +76,7 @@ fn unhealthy_event<'a>(
 ) -> Option<&'a Event> {
     let of = |event: &&&Event| {
         let text = event.message.to_ascii_lowercase();
-        let is_unhealthy = event.reason == "Unhealthy";
+        let is_unhealthy = event.reason() == EventReason::Unhealthy;
         container.is_subject_of(event) && is_unhealthy && text.starts_with(probe)
     };
     events.iter().find(of).copied()

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use kennel_types::event::Event;
+use kennel_types::event::{Event, EventReason};
 use kennel_types::pod::ContainerStateTerminated;
 use kennel_types::{Condition, ConditionType, ContainerStatus, Timestamp};
 
@@ -102,7 +102,7 @@ fn uptime(ended: &ContainerStateTerminated, finished_at: Timestamp) -> Duration 
 /// The first event about a restart of the container.
 fn first_restart(container: &ContainerCase<'_>, events: &[&Event]) -> Option<Timestamp> {
     let restarts = events.iter().filter(|event| {
-        let is_restart = matches!(event.reason.as_str(), "BackOff" | "Killing");
+        let is_restart = matches!(event.reason(), EventReason::BackOff | EventReason::Killing);
         is_restart && container.is_subject_of(event)
     });
     restarts.map(|event| event.first_seen()).min()

@@ -36,7 +36,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longer than any stream waits for a change.
 const NEVER: Duration = Duration::from_hours(1);
 
-/// Whose log, and how much of it.
+/// The container, and how much of its log.
 struct Wanted {
     set: SetName,
     node: String,

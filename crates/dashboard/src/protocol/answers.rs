@@ -4,6 +4,8 @@ use kennel_core::why::NodeAnswer;
 use kennel_types::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::Effect;
+
 /// The body of every answer with a status of 400 or more.
 ///
 /// | status | code | |
@@ -56,7 +58,7 @@ pub struct Lines {
     pub lines: Vec<String>,
 }
 
-/// Whose log it is.
+/// The pod and container of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogSource {
@@ -117,8 +119,8 @@ pub enum Verb {
 pub struct Preview {
     pub verb: Verb,
     pub possible: bool,
-    /// What it will do, or why it would do nothing.
-    pub effect: String,
+    #[serde(flatten)]
+    pub effect: Effect,
     /// The annotations that it will write; `null` removes one.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub annotations: serde_json::Map<String, serde_json::Value>,
@@ -146,7 +148,8 @@ pub struct Act {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Acted {
-    pub effect: String,
+    #[serde(flatten)]
+    pub effect: Effect,
 }
 
 /// `GET /api/nodes/NODE`.

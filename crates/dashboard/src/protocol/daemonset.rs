@@ -1,8 +1,7 @@
 //! The stream of one DaemonSet.
 
 use kennel_core::rollout::plan::StageState;
-use kennel_core::rollout::status::{Problem, Suggestion};
-use kennel_core::rollout::{Outcome, state};
+use kennel_core::rollout::{Outcome, Sentence, state};
 use kennel_types::Timestamp;
 use serde::Serialize;
 
@@ -30,7 +29,8 @@ pub struct Picture {
     /// turn, `-` gone.
     pub cells: String,
     pub counts: Counts,
-    /// Why a node is failed, down or updating, in a few words, by index.
+    /// Why a node is failed, down or updating, by index: the code of a [`Reason`](kennel_core::picture::Reason), with its
+    /// number as `restarts:3`.
     pub reasons: Vec<(u32, String)>,
     /// Label keys by which nodes can be grouped: several nodes share a value, and there are at least two values. Zone and
     /// region come first.
@@ -54,7 +54,7 @@ pub struct Delta {
     /// `[index, group]`: nodes whose label changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<(u32, u32)>,
-    /// `[index, text]`: reasons that changed; an empty text takes one away.
+    /// `[index, code]`: reasons that changed; an empty code takes one away.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<(u32, String)>,
     pub counts: Counts,
@@ -70,13 +70,16 @@ pub struct AddedNode {
     pub state: char,
 }
 
-/// Event `rollout`: where the rollout stands; at most once a second. The fields of `kennel rollout status -o json`, but nodes of stages as numbers.
+/// Event `rollout`: where the rollout stands; at most once a second. The fields of `kennel rollout status -o json`, but nodes of
+/// stages as numbers, no problems (the cells have them), and sentences with their codes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
     pub outcome: Outcome,
     pub phase: String,
     pub message: String,
+    /// The message by its code.
+    pub said: Sentence,
     /// Whether the DaemonSet or its Namespace has a policy.
     pub policy: bool,
     /// `RollingUpdate` or `OnDelete`.
@@ -107,12 +110,9 @@ pub struct Rollout {
     pub nodes: kennel_core::rollout::status::Counts,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
-    /// Admitted nodes whose pod is not available: at most ten.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<Problem>,
     /// What a person could type.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub next: Vec<Suggestion>,
+    pub next: Vec<Typed>,
     /// Every verb: whether it would do something now. The buttons.
     pub actions: Vec<Action>,
     /// The dashboard's clock when this was computed.
@@ -154,8 +154,36 @@ pub struct Stage {
 pub struct Action {
     pub verb: Verb,
     pub possible: bool,
-    /// What it will do, or why it would do nothing: one sentence.
+    #[serde(flatten)]
+    pub effect: Effect,
+}
+
+/// What a verb will do or has done, or why it would do nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Effect {
+    /// One sentence in English.
     pub effect: String,
+    /// The same by its code; absent where it would do nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<Sentence>,
+}
+
+impl Effect {
+    /// It would do nothing.
+    pub(crate) fn none(why: String) -> Self {
+        let said = None;
+        Self { effect: why, said }
+    }
+}
+
+/// A command that a person could type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Typed {
+    pub command: String,
+    /// What it does, in English.
+    pub effect: String,
+    /// The same by its code.
+    pub said: Sentence,
 }
 
 /// Event `events`: the DaemonSet's newest events, the newest first; at most fifty, all of them each time.

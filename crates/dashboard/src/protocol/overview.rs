@@ -1,6 +1,6 @@
 //! The session, and the stream of all DaemonSets.
 
-use kennel_core::rollout::Outcome;
+use kennel_core::rollout::{Outcome, Sentence};
 use kennel_types::Timestamp;
 use serde::Serialize;
 
@@ -97,8 +97,10 @@ pub struct Row {
     pub paused: Option<String>,
     /// Sorts the rows: a larger one comes first. 0 is no trouble.
     pub trouble: u32,
-    /// One sentence.
+    /// One sentence in English.
     pub message: String,
+    /// The same by its code.
+    pub said: Sentence,
 }
 
 /// Where a rollout in stages is.

@@ -12,7 +12,7 @@ use super::{Watching, rollout};
 use crate::protocol::Events;
 use crate::route::SetName;
 
-/// How long after a rollout was sent it is looked at again: that reads all nodes.
+/// How long after a rollout was sent it is computed again: that reads all nodes.
 const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
 /// Time alone changes a rollout, too.
 const ROLLOUT_ANYWAY: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ impl Source for DaemonSetStream {
                 return (connection, false, Instant::now() + ROLLOUT_ANYWAY);
             }
             if let Some(set) = view.set(&page.set.namespace, &page.set.name) {
-                (connection, false, page.look(view, set, messages))
+                (connection, false, page.add_changes(view, set, messages))
             } else {
                 page.forget();
                 (connection, true, Instant::now() + ROLLOUT_ANYWAY)
@@ -81,8 +81,8 @@ impl Page {
         self.events = None;
     }
 
-    /// Adds what is new. Returns when to look again at the latest.
-    fn look(&mut self, view: &View, set: &Set, messages: &mut Messages) -> Instant {
+    /// Adds what is new. Returns when to call it again at the latest.
+    fn add_changes(&mut self, view: &View, set: &Set, messages: &mut Messages) -> Instant {
         let uid = &set.picture().daemon_set().uid;
         if self.sent.as_ref().is_some_and(|sent| sent.uid != *uid) {
             self.forget();
@@ -104,7 +104,7 @@ impl Page {
             self.regroup(stages);
             rollout
         });
-        self.look_at_cells(view, set, messages);
+        self.add_cells(view, set, messages);
         if let Some(rollout) = rollout {
             messages.add("rollout", &rollout);
         }
@@ -138,7 +138,7 @@ impl Page {
         self.stages = stages;
     }
 
-    fn look_at_cells(&mut self, view: &View, set: &Set, messages: &mut Messages) {
+    fn add_cells(&mut self, view: &View, set: &Set, messages: &mut Messages) {
         let grouping = Grouping {
             label: self.group.as_deref(),
             stages: &self.stages,

@@ -16,7 +16,7 @@ use super::sse::{Messages, Source};
 use super::{Watching, picture, rollout};
 use crate::protocol::{Key, Overview, OverviewChange, Row, StagePosition};
 
-/// How long a row's rollout is not looked at again: that reads all nodes.
+/// How long a row's rollout is not computed again: that reads all nodes.
 const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
 /// Time alone changes a rollout, too.
 const ROLLOUT_ANYWAY: Duration = Duration::from_secs(15);
@@ -24,15 +24,15 @@ const ROLLOUT_ANYWAY: Duration = Duration::from_secs(15);
 /// See the [module](self).
 pub(super) struct OverviewStream {
     watching: Watching,
-    /// What was sent; nothing before the first message.
+    /// The rows sent last; nothing before the first message.
     rows: Option<BTreeMap<Key, Known>>,
 }
 
 struct Known {
     uid: std::sync::Arc<str>,
     version: u64,
-    /// When the rollout was looked at, and whether the set has changed since.
-    looked: Instant,
+    /// When the rollout was computed, and whether the set has changed since.
+    computed: Instant,
     changed_since: bool,
     row: Row,
 }
@@ -51,7 +51,7 @@ impl Source for OverviewStream {
         let connection = self.watching.read(|view| {
             let connection = view.connection().clone();
             if connection.synced {
-                look(view, &mut rows, now, messages);
+                add_changes(view, &mut rows, now, messages);
             }
             connection
         });
@@ -72,7 +72,7 @@ impl Source for OverviewStream {
     }
 }
 
-fn look(
+fn add_changes(
     view: &View,
     rows: &mut Option<BTreeMap<Key, Known>>,
     now: Instant,
@@ -119,7 +119,7 @@ fn update(view: &View, set: &Set, known: Option<&mut Known>, now: Instant) -> Op
         return Some(fresh(view, set, now));
     };
     known.changed_since |= known.version != set.version();
-    let age = now.saturating_duration_since(known.looked);
+    let age = now.saturating_duration_since(known.computed);
     let looks = age >= ROLLOUT_ANYWAY || known.changed_since && age >= ROLLOUT_INTERVAL;
     if looks {
         let fresh = fresh(view, set, now);
@@ -158,11 +158,12 @@ fn fresh(view: &View, set: &Set, now: Instant) -> Known {
         paused: rollout::paused(set.picture().daemon_set()),
         trouble: trouble(status.outcome, counts),
         message: status.message,
+        said: status.said,
     };
     Known {
         uid: set.picture().daemon_set().uid.clone(),
         version: set.version(),
-        looked: now,
+        computed: now,
         changed_since: false,
         row,
     }

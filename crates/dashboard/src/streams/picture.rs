@@ -24,7 +24,7 @@ const FIRST_LABELS: [&str; 4] = [
     "node.kubernetes.io/instance-type",
 ];
 
-/// How often the groups of nodes that are known are looked at: that reads a label of each.
+/// How often nodes are grouped again: that reads a label of each.
 const GROUPS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// For each stage that takes nodes, its number, by the node's name.
@@ -45,7 +45,7 @@ pub(super) struct Sent {
     groups: BTreeMap<String, u32>,
     reasons: BTreeMap<u32, Reason>,
     groups_at: Instant,
-    /// Something has changed since the groups were looked at.
+    /// Something has changed since the nodes were grouped.
     groups_due: bool,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn picture(view: &View, set: &Set, grouping: &Grouping<'_>) -> (Pictu
         counts: counts(picture.counts()),
         reasons: reasons
             .iter()
-            .map(|(own, reason)| (*own, reason.to_string()))
+            .map(|(own, reason)| (*own, reason.code()))
             .collect(),
         labels: labels(nodes),
         now: snapshot::now(),
@@ -197,7 +197,7 @@ impl Sent {
         (!is_empty).then_some(delta)
     }
 
-    /// When the groups are to be looked at, if they are.
+    /// When to group the nodes again, if at all.
     pub(super) fn groups_at(&self) -> Option<Instant> {
         self.groups_due.then(|| self.groups_at + GROUPS_INTERVAL)
     }
@@ -217,7 +217,7 @@ impl Sent {
             self.group.push(group);
             if let Some(reason) = reason(set.picture(), index) {
                 self.reasons.insert(own, reason);
-                delta.reasons.push((own, reason.to_string()));
+                delta.reasons.push((own, reason.code()));
             }
             delta.add.push(AddedNode {
                 name,
@@ -240,14 +240,14 @@ impl Sent {
             if self.reasons.get(&own) == reason.as_ref() {
                 continue;
             }
-            let text = if let Some(reason) = reason {
+            let code = if let Some(reason) = reason {
                 self.reasons.insert(own, reason);
-                reason.to_string()
+                reason.code()
             } else {
                 self.reasons.remove(&own);
                 String::new()
             };
-            delta.reasons.push((own, text));
+            delta.reasons.push((own, code));
         }
     }
 

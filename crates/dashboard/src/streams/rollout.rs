@@ -5,18 +5,16 @@ use kennel_core::rollout::command::Commands;
 use kennel_core::rollout::history::{History, StageEntry};
 use kennel_core::rollout::plan::{PlannedStage, StageState};
 use kennel_core::rollout::state::Phase;
-use kennel_core::rollout::status::Status;
+use kennel_core::rollout::status::{Status, Suggestion};
 use kennel_inspect::live::{Set, View};
 use kennel_inspect::snapshot;
 use kennel_types::Timestamp;
 
 use super::overview;
 use super::picture::Stages;
-use crate::protocol::{Event, Events, Rollout, Stage};
+use crate::protocol::{Event, Events, Rollout, Stage, Typed};
 use crate::{actions, undo};
 
-/// Nodes with problems that are named.
-const PROBLEMS_MAX: usize = 10;
 /// Events that are shown.
 const EVENTS_MAX: usize = 50;
 
@@ -44,11 +42,11 @@ pub(super) fn rollout(view: &View, set: &Set) -> (Rollout, Stages) {
             of_nodes.entry(node.clone()).or_insert(stage.stage);
         }
     }
-    status.problems.truncate(PROBLEMS_MAX);
     let times = times(&history);
     let rollout = Rollout {
         outcome: status.outcome,
         message: status.message.clone(),
+        said: status.said.clone(),
         policy: status.policy,
         strategy: if daemon_set.strategy.is_on_delete() {
             "OnDelete".to_owned()
@@ -68,13 +66,25 @@ pub(super) fn rollout(view: &View, set: &Set) -> (Rollout, Stages) {
             .iter()
             .map(|stage| shown(stage, &status, times))
             .collect(),
-        problems: status.problems,
-        next: status.next,
+        next: status.next.into_iter().map(typed).collect(),
         phase: status.phase,
         actions,
         now,
     };
     (rollout, of_nodes)
+}
+
+fn typed(next: Suggestion) -> Typed {
+    let Suggestion {
+        command,
+        effect,
+        said,
+    } = next;
+    Typed {
+        command,
+        effect,
+        said,
+    }
 }
 
 /// The stages of the target's last attempt.

@@ -18,6 +18,10 @@ use crate::reply::Body;
 
 /// At most ten messages a second.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+/// What changes many nodes keeps the page busy: four such messages a second still look like movement.
+const LARGE_INTERVAL: Duration = Duration::from_millis(250);
+/// The bytes from which messages are large: about a hundred nodes.
+const LARGE_BYTES: usize = 1_000;
 /// A page that gets nothing for longer connects again: its connection may be gone without a sign.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -37,6 +41,15 @@ impl Messages {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How long the next ones wait.
+    fn interval(&self) -> Duration {
+        if self.0.len() < LARGE_BYTES {
+            INTERVAL
+        } else {
+            LARGE_INTERVAL
+        }
     }
 }
 
@@ -89,7 +102,7 @@ async fn next<S: Source>(mut state: State<S>) -> Option<(Item, State<S>)> {
     let stop = state.stop.clone();
     let messages = stop.run_until_cancelled(state.messages()).await??;
     let now = Instant::now();
-    state.at_soonest = now + INTERVAL;
+    state.at_soonest = now + messages.interval();
     state.alive_at = now + ALIVE_INTERVAL;
     Some((Ok(Frame::data(messages.0.into())), state))
 }

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, snapshot};
 pub use connection::Connection;
-pub use set::Set;
+pub use set::{Failed, Set};
 use source::Input;
 pub use view::View;
 
@@ -63,14 +63,14 @@ impl Live {
         let selector = selector(&client, &scope).await?;
         let view = Arc::new(Mutex::new(View::default()));
         let (sender, changes) = watch::channel(0);
-        let keeper = Keeper {
+        let updater = Updater {
             client,
             scope,
             view: view.clone(),
             changes: sender,
         };
         tokio::spawn(async move {
-            let run = keeper.run(selector);
+            let run = updater.run(selector);
             let _stopped = stop.run_until_cancelled(run).await;
         });
         Ok(Self { view, changes })
@@ -109,14 +109,14 @@ async fn selector(client: &Client, scope: &Scope) -> Result<Option<String>, Erro
 }
 
 /// Keeps the view up to date.
-struct Keeper {
+struct Updater {
     client: Client,
     scope: Scope,
     view: Arc<Mutex<View>>,
     changes: watch::Sender<u64>,
 }
 
-impl Keeper {
+impl Updater {
     /// Watches for ever; anew when the one DaemonSet was replaced by one with another selector.
     async fn run(self, mut selector: Option<String>) {
         loop {

@@ -23,8 +23,17 @@ pub struct Set {
     dates: BTreeMap<Arc<str>, (Option<Timestamp>, Option<String>)>,
     /// The uid and the event, the newest first.
     events: Vec<(Arc<str>, Event)>,
-    /// By index of the node: when it was found failed last, and why.
-    failed: BTreeMap<usize, (Timestamp, Reason)>,
+    /// By index of the node: how it was found failed last.
+    failed: BTreeMap<usize, Failed>,
+}
+
+/// A node that a pod's change has shown as failed.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    pub at: Timestamp,
+    pub reason: Reason,
+    /// What the pod's containers say of it.
+    pub cause: Option<Arc<str>>,
 }
 
 impl Set {
@@ -53,22 +62,27 @@ impl Set {
         self.events.iter().map(|(_, event)| event)
     }
 
-    /// The nodes that were failed for however short a time: their index, when that was seen last, and why. A node that stays
-    /// failed is a cell of the picture.
-    pub fn failed(&self) -> impl Iterator<Item = (usize, Timestamp, Reason)> {
-        let failed = self.failed.iter();
-        failed.map(|(node, (time, reason))| (*node, *time, *reason))
+    /// The nodes that were failed for however short a time, by index, as their pods showed it last.
+    pub fn failed(&self) -> &BTreeMap<usize, Failed> {
+        &self.failed
     }
 
     /// Judges the node of a pod at once.
-    pub(super) fn note_failure(&mut self, nodes: &Nodes, pod: &PodView, now: Timestamp) {
+    pub(super) fn note_failure(
+        &mut self,
+        nodes: &Nodes,
+        pod: &PodView,
+        cause: Option<Arc<str>>,
+        now: Timestamp,
+    ) {
         self.changed |= self.picture.refresh(nodes, now);
         let node = pod.target().and_then(|name| nodes.index(name));
         let Some(node) = node.filter(|n| self.picture.state(*n) == Some(CellState::Failed)) else {
             return;
         };
         if let Some(reason) = self.picture.reason(node) {
-            self.failed.insert(node, (now, reason));
+            let at = now;
+            self.failed.insert(node, Failed { at, reason, cause });
             self.changed = true;
         }
     }

@@ -7,11 +7,13 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1;
 use kennel_client::feed::{self, Change, Links};
-use kennel_control::{informers, view};
+use kennel_control::view;
+use kennel_core::daemonset::view::Phase;
 use kennel_core::daemonset::{DaemonSetView, NodeView, PodView};
 use kennel_core::rollout::history::DatedRevision;
+use kennel_core::why::{PodSnapshot, shown_failure};
 use kennel_types::event::{Event, EventMetadata};
-use kennel_types::{Identity, Namespace, Node, Timestamp};
+use kennel_types::{Identity, Namespace, Node, Pod, Timestamp, Waiting};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher::Config;
 use kube::{Client, Resource};
@@ -19,6 +21,7 @@ use serde_json::Value;
 
 use super::Scope;
 use crate::history::dated;
+use crate::snapshot::pod_snapshot;
 
 /// Objects of a page of a list. Few, because a page is in memory as a whole while it is read.
 const PAGE_SIZE: u32 = 100;
@@ -32,7 +35,7 @@ pub(super) enum Input {
     Set(Change<DaemonSetView>),
     Node(Change<NodeView>),
     /// `None`: a pod of another kind of controller.
-    Pod(Change<Option<PodView>>),
+    Pod(Change<Option<SeenPod>>),
     Revision(Change<Option<DatedRevision>>),
     /// The name and the annotations.
     Namespace(Change<(Arc<str>, Annotations)>),
@@ -40,6 +43,37 @@ pub(super) enum Input {
     Event(Change<(Arc<str>, Event)>),
     /// Something that cannot be decoded.
     Undecodable,
+}
+
+/// A pod, and what it says of its failure: it may be gone before anybody asks.
+pub(super) struct SeenPod {
+    pub(super) view: PodView,
+    pub(super) shows: Shows,
+}
+
+/// What a pod says of its failure.
+pub(super) enum Shows {
+    /// Nothing that can be one.
+    Nothing,
+    /// What can be one, and what the containers say of it.
+    Failure(Option<Arc<str>>),
+}
+
+impl SeenPod {
+    fn new(PodSnapshot { view, object }: PodSnapshot) -> Self {
+        let health = view.health;
+        let may_fail =
+            view.phase == Phase::Failed || health.restarts > 0 || health.waiting != Waiting::No;
+        if !may_fail {
+            let shows = Shows::Nothing;
+            return Self { view, shows };
+        }
+        let pod = PodSnapshot { view, object };
+        Self {
+            shows: Shows::Failure(shown_failure(&pod).map(Into::into)),
+            view: pod.view,
+        }
+    }
 }
 
 pub(super) type Inputs = BoxStream<'static, Input>;
@@ -116,12 +150,12 @@ impl Watches<'_> {
 
     fn pods(&self) -> Inputs {
         let (client, config) = (self.client.clone(), self.selected());
-        let api: Api<informers::Pod> = match self.scope {
+        let api: Api<Pod> = match self.scope {
             Scope::All => Api::all(client),
             Scope::One { namespace, .. } => Api::namespaced(client, namespace),
         };
         feed::watch_linked(api, config, "pods", None, self.links.clone())
-            .map(|change| Input::Pod(change.map(|pod| view::pod(&pod))))
+            .map(|change| Input::Pod(change.map(|pod| pod_snapshot(pod).map(SeenPod::new))))
             .boxed()
     }
 

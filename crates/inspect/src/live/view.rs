@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kennel_client::feed::Change;
-use kennel_core::daemonset::view::{Phase, Waiting};
 use kennel_core::daemonset::{DaemonSetView, NodeView, PodView};
 use kennel_core::picture::Nodes;
 use kennel_core::rollout::history::{DatedRevision, History};
@@ -14,7 +13,7 @@ use kennel_types::{Identity, Timestamp};
 
 use super::connection::Connection;
 use super::set::Set;
-use super::source::{Annotations, Input};
+use super::source::{Annotations, Input, SeenPod, Shows};
 
 /// Namespace and name.
 type Key = (Arc<str>, Arc<str>);
@@ -199,16 +198,18 @@ impl View {
         }
     }
 
-    fn apply_pod(&mut self, pod: PodView, now: Timestamp) {
+    fn apply_pod(&mut self, pod: SeenPod, now: Timestamp) {
+        let SeenPod { view: pod, shows } = pod;
         let mut known = false;
-        // What fails may be replaced before the next refresh.
-        let at_once = self.connection.synced && may_fail(&pod);
         for set in of_namespace(&mut self.sets, &pod.namespace.clone()) {
             if pod.controller.as_ref() == Some(&set.picture.daemon_set().uid) {
                 known = true;
                 set.picture.apply_pod(pod.clone());
-                if at_once {
-                    set.note_failure(&self.nodes, &pod, now);
+                // What fails may be replaced before the next refresh.
+                if let Shows::Failure(cause) = &shows
+                    && self.connection.synced
+                {
+                    set.note_failure(&self.nodes, &pod, cause.clone(), now);
                 }
             } else {
                 set.picture.remove_pod(&pod.uid);
@@ -284,12 +285,6 @@ impl View {
             !(early.pods.is_empty() && early.revisions.is_empty() && early.events.is_empty())
         });
     }
-}
-
-/// Whether a pod shows what can be a failure.
-fn may_fail(pod: &PodView) -> bool {
-    let health = pod.health;
-    pod.phase == Phase::Failed || health.restarts > 0 || health.waiting != Waiting::No
 }
 
 /// The sets of a namespace.

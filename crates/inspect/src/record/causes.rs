@@ -7,7 +7,8 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::causes;
+use crate::Error;
+use crate::causes::{self, PodCause};
 
 /// How long after a read the next one begins at the earliest.
 const READ_AFTER: Duration = Duration::from_secs(5);
@@ -19,9 +20,9 @@ pub struct Causes {
     client: Client,
     namespace: String,
     name: String,
-    known: BTreeMap<String, String>,
-    reads: mpsc::Sender<BTreeMap<String, String>>,
-    results: mpsc::Receiver<BTreeMap<String, String>>,
+    known: BTreeMap<String, PodCause>,
+    reads: mpsc::Sender<BTreeMap<String, PodCause>>,
+    results: mpsc::Receiver<BTreeMap<String, PodCause>>,
     next: Instant,
 }
 
@@ -40,7 +41,12 @@ impl Causes {
         }
     }
 
-    pub fn get(&self, node: &str) -> Option<&String> {
+    /// Reads them now.
+    pub async fn read(&self) -> Result<BTreeMap<String, PodCause>, Error> {
+        causes::read(&self.client, &self.namespace, &self.name).await
+    }
+
+    pub fn get(&self, node: &str) -> Option<&PodCause> {
         self.known.get(node)
     }
 
@@ -70,7 +76,7 @@ impl Causes {
         let (namespace, name) = (self.namespace.clone(), self.name.clone());
         tokio::spawn(async move {
             match causes::read(&client, &namespace, &name).await {
-                // Nobody may wait for it any more.
+                // Its receiver may be gone.
                 Ok(found) => drop(results.send(found).await),
                 Err(error) => tracing::debug!(%error, "the causes of failures cannot be read"),
             }

@@ -1,6 +1,7 @@
 //! Which nodes failed, when, and why.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kennel_core::picture::CellState;
 use kennel_types::Timestamp;
@@ -12,10 +13,18 @@ use crate::live::{Set, View};
 pub struct Failures {
     began: Timestamp,
     all: Vec<Failure>,
-    /// Of each entry, what the picture says.
-    reasons: Vec<String>,
+    /// Of each entry, what else is known.
+    shown: Vec<Shown>,
     /// By index of the node in the view: its entry.
     entries: BTreeMap<usize, usize>,
+}
+
+/// What is known of a failure beside what is told.
+struct Shown {
+    /// What the picture says.
+    reason: String,
+    /// The pod that failed.
+    pod: Option<Arc<str>>,
 }
 
 impl Failures {
@@ -24,7 +33,7 @@ impl Failures {
         Self {
             began,
             all: Vec::new(),
-            reasons: Vec::new(),
+            shown: Vec::new(),
             entries: BTreeMap::new(),
         }
     }
@@ -45,35 +54,57 @@ impl Failures {
             .enumerate()
             .filter(|(_, letter)| **letter == failed);
         for (node, _) in fail {
+            let entry = self.entries.get(&node).copied();
+            if entry.is_some_and(|entry| self.all[entry].until.is_none()) {
+                continue;
+            }
+            let failed = set.failed().get(&node);
+            let cause = failed.filter(|failed| failed.at >= self.began);
+            let cause = cause.and_then(|failed| failed.cause.clone());
             let reason = set.picture().reason(node).map(|reason| reason.to_string());
-            let reason = reason.unwrap_or_default();
-            match self.entries.get(&node) {
-                Some(entry) if self.all[*entry].until.is_none() => {}
-                Some(entry) => {
-                    self.all[*entry].until = None;
-                    self.all[*entry].message.clone_from(&reason);
-                    self.reasons[*entry] = reason;
-                }
-                None => self.push(view, node, (at, None), reason),
+            let message = text(reason.as_deref().unwrap_or_default(), cause.as_deref());
+            let shown = Shown {
+                reason: reason.unwrap_or_default(),
+                pod: set
+                    .picture()
+                    .cell(view.nodes(), node)
+                    .and_then(|cell| cell.pod),
+            };
+            if let Some(entry) = entry {
+                self.all[entry].until = None;
+                self.all[entry].message = message;
+                self.shown[entry] = shown;
+            } else {
+                self.push(view, node, (at, None), message, shown);
             }
         }
-        for (node, time, reason) in set.failed() {
-            if time >= self.began && !self.entries.contains_key(&node) {
-                let at = self.at(time);
-                self.push(view, node, (at, Some(at)), reason.to_string());
+        for (node, failed) in set.failed() {
+            if failed.at >= self.began && !self.entries.contains_key(node) {
+                let at = self.at(failed.at);
+                let reason = failed.reason.to_string();
+                let message = text(&reason, failed.cause.as_deref());
+                let shown = Shown { reason, pod: None };
+                self.push(view, *node, (at, Some(at)), message, shown);
             }
         }
     }
 
-    fn push(&mut self, view: &View, node: usize, (at, until): (u64, Option<u64>), reason: String) {
+    fn push(
+        &mut self,
+        view: &View,
+        node: usize,
+        (at, until): (u64, Option<u64>),
+        message: String,
+        shown: Shown,
+    ) {
         let name = view.nodes().name(node);
         self.entries.insert(node, self.all.len());
-        self.reasons.push(reason.clone());
+        self.shown.push(shown);
         self.all.push(Failure {
             node: name.map(ToString::to_string).unwrap_or_default(),
             at: Some(at),
             until,
-            message: reason,
+            message,
         });
     }
 
@@ -81,12 +112,16 @@ impl Failures {
         u64::try_from(time.millis_since(self.began)).unwrap_or(0)
     }
 
-    /// Enters the causes that are known by now.
+    /// Enters the causes that are known by now: of nodes that still fail, and of those that have stopped to if the cause is of
+    /// the pod that failed.
     pub fn note_causes(&mut self, causes: &Causes) {
-        for (failure, reason) in self.all.iter_mut().zip(&self.reasons) {
-            let cause = causes.get(&failure.node);
-            if let Some(cause) = cause.filter(|_| failure.until.is_none()) {
-                failure.message = format!("{reason}; {cause}");
+        for (failure, shown) in self.all.iter_mut().zip(&self.shown) {
+            let Some(cause) = causes.get(&failure.node) else {
+                continue;
+            };
+            let same = shown.pod.is_some() && cause.pod.as_deref() == shown.pod.as_deref();
+            if failure.until.is_none() || same {
+                failure.message = text(&shown.reason, Some(&cause.message));
             }
         }
     }
@@ -103,5 +138,13 @@ impl Failures {
 
     pub(super) fn into_all(self) -> Vec<Failure> {
         self.all
+    }
+}
+
+/// What the picture says, and the cause if it is known.
+pub(super) fn text(reason: &str, cause: Option<&str>) -> String {
+    match cause {
+        Some(cause) => format!("{reason}; {cause}"),
+        None => reason.to_owned(),
     }
 }

@@ -1,15 +1,19 @@
 //! A rollout that is over, or waits, from what the API still shows: the state of its revision, and the times of the pods that
 //! are there.
 
+use std::collections::BTreeMap;
+
 use kennel_core::daemonset::PodView;
 use kennel_core::picture::{CellState, Counts};
 use kennel_core::rollout::outline::Outline;
 use kennel_core::rollout::state::Standing;
 use kennel_types::Timestamp;
 
+use super::failures::text;
 use super::order::order;
 use super::recorder::{events, policy, stages};
 use super::{Change, Durations, Failure, PhaseNote, Recording, SCHEMA, Source};
+use crate::causes::PodCause;
 use crate::live::{Set, View};
 
 const NOTE: &str = "This is reconstructed from what the API still shows: the state of the ControllerRevision and the times of \
@@ -18,8 +22,13 @@ const NOTE: &str = "This is reconstructed from what the API still shows: the sta
 const NOTE_BACK: &str =
     "Of the nodes that had the failed revision only the return to stable is known.";
 
-/// What is known of the latest rollout.
-pub fn past(view: &View, set: &Set, now: Timestamp) -> Recording {
+/// What is known of the latest rollout, and the causes of what fails now, by node.
+pub fn past(
+    view: &View,
+    set: &Set,
+    causes: &BTreeMap<String, PodCause>,
+    now: Timestamp,
+) -> Recording {
     let status = view.status(set, now);
     let stages = stages(view.history(set, now));
     let frame = set
@@ -52,6 +61,10 @@ pub fn past(view: &View, set: &Set, now: Timestamp) -> Recording {
         recording.notes.push(NOTE_BACK.to_owned());
     }
     frame.enter_nodes(&mut recording, view, set, now);
+    for failure in &mut recording.failures {
+        let cause = causes.get(&failure.node);
+        failure.message = text(&failure.message, cause.map(|cause| &*cause.message));
+    }
     recording
 }
 

@@ -14,10 +14,13 @@ use crate::live::{Set, View};
 const CHANGES_MAX: usize = 1_000_000;
 /// The letter of an index without a node.
 const GONE: u8 = b'-';
+const FAILED: u8 = CellState::Failed.letter();
 
 /// See the [module](self). Nodes are kept by their index in the view until the end.
 pub struct Recorder {
     began: Timestamp,
+    /// When changes were noted last.
+    noted: Timestamp,
     initial: Vec<u8>,
     last: Vec<u8>,
     changes: Vec<Change>,
@@ -31,6 +34,7 @@ impl Recorder {
         let letters = set.picture().letters().to_vec();
         Self {
             began: now,
+            noted: now,
             last: letters.clone(),
             initial: letters,
             changes: Vec::new(),
@@ -55,19 +59,41 @@ impl Recorder {
         let letters = set.picture().letters();
         self.initial.resize(letters.len(), GONE);
         self.last.resize(letters.len(), GONE);
+        for (at, node) in self.short_failures(set) {
+            self.enter(at, node, FAILED);
+        }
         let differing = letters.iter().zip(&self.last).enumerate();
         let differing = differing.filter(|(_, (letter, last))| letter != last);
         let changed: Vec<(usize, u8)> = differing.map(|(i, (letter, _))| (i, *letter)).collect();
         for (node, letter) in changed {
-            self.last[node] = letter;
-            self.cut_off |= self.changes.len() >= CHANGES_MAX;
-            if !self.cut_off {
-                self.changes.push(Change { at, node, letter });
-            }
+            self.enter(at, node, letter);
         }
+        self.noted = now;
         self.failures.note(view, set, now);
         set.picture()
             .without_nodes(now, |outline| self.note_phase(outline, at));
+    }
+
+    /// The nodes that were failed since the last time, and are not any more, in the order of time.
+    fn short_failures(&self, set: &Set) -> Vec<(u64, usize)> {
+        let letters = set.picture().letters();
+        let failed = set.failed().iter().filter(|(node, failed)| {
+            let seen = [letters.get(**node), self.last.get(**node)];
+            failed.at > self.noted && !seen.contains(&Some(&FAILED))
+        });
+        let failed = failed.map(|(node, failed)| (self.at(failed.at), *node));
+        let mut failed: Vec<(u64, usize)> = failed.collect();
+        failed.retain(|(_, node)| *node < self.last.len());
+        failed.sort_unstable();
+        failed
+    }
+
+    fn enter(&mut self, at: u64, node: usize, letter: u8) {
+        self.last[node] = letter;
+        self.cut_off |= self.changes.len() >= CHANGES_MAX;
+        if !self.cut_off {
+            self.changes.push(Change { at, node, letter });
+        }
     }
 
     fn note_phase(&mut self, outline: &Outline<'_>, at: u64) {

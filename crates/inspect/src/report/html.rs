@@ -85,7 +85,7 @@ fn moment(out: &mut String, recording: &Recording) {
          <div class=\"controls\">\n<button type=\"button\" id=\"play\">Play</button>\n\
          <input type=\"range\" id=\"time\" min=\"0\" max=\"{0}\" value=\"{0}\" step=\"1\" aria-label=\"Time\">\n\
          <output id=\"clock\" for=\"time\"></output>\n</div>\n<ul class=\"legend\" id=\"legend\"></ul>\n\
-         <canvas id=\"waffle\" role=\"img\" aria-describedby=\"legend\"></canvas>\n<p class=\"faint-text\" id=\"cell\">\
+         <canvas id=\"waffle\" role=\"img\" aria-labelledby=\"nodes\" aria-describedby=\"legend\"></canvas>\n<p class=\"faint-text\" id=\"cell\">\
          Point at a cell, or click one, to see which node it is.</p>\n</section>",
         recording.length()
     );

@@ -12,7 +12,9 @@ mod waffle;
 use std::time::Duration;
 
 use kennel_core::picture::{CellState, Counts};
+use kennel_core::rollout::Outcome;
 use kennel_core::rollout::plan::StageState;
+use kennel_core::rollout::state::Phase;
 use kennel_core::rollout::status::Status;
 use kennel_core::why::human_duration;
 use kennel_types::Timestamp;
@@ -47,6 +49,11 @@ pub struct Frame<'a> {
 pub struct Size {
     pub columns: usize,
     pub rows: usize,
+}
+
+/// Whether a rollout updates nodes: it does not bake, wait or go back.
+pub fn updates(status: &Status) -> bool {
+    status.outcome == Outcome::Progressing && status.phase == Phase::Updating.to_string()
 }
 
 impl Frame<'_> {
@@ -108,19 +115,11 @@ impl Frame<'_> {
             let ago = human_duration(self.now.saturating_since(since));
             parts.push(format!("{} for {ago}", status.phase));
         }
-        if let Some(rate) = self.pace.per_minute() {
+        let rate = self.pace.per_minute().filter(|_| updates(status));
+        if let Some(rate) = rate {
             parts.push(format!("{rate:.1} nodes/min"));
         }
-        if let Some(left) = self.left() {
-            let end = self.now + left;
-            let clock = end.to_string();
-            // 2026-01-01T10:20:30Z
-            let clock = clock.get(11..16).unwrap_or_default();
-            parts.push(format!(
-                "ends in about {} ({clock} UTC)",
-                human_duration(left)
-            ));
-        }
+        parts.extend(self.end());
         let mut lines: Vec<String> = Vec::new();
         for part in parts {
             match lines.last_mut() {
@@ -134,8 +133,8 @@ impl Frame<'_> {
         lines
     }
 
-    /// What the rate and the bakes that are left say. None while a stage ahead waits for a person.
-    fn left(&self) -> Option<Duration> {
+    /// When the rollout ends. Nothing while a stage ahead waits for a person.
+    fn end(&self) -> Option<String> {
         let ahead = self
             .status
             .stages
@@ -144,10 +143,20 @@ impl Frame<'_> {
         if ahead.clone().any(|stage| stage.manual) {
             return None;
         }
-        let nodes = self.pace.time_for(self.remaining())?;
         let end = self.status.earliest_end;
         let bakes = end.map_or(Duration::ZERO, |end| end.saturating_since(self.now));
-        Some(nodes + bakes)
+        let nodes = self.pace.time_for(self.remaining());
+        let (left, about, at_least) = match nodes {
+            Some(nodes) => (nodes + bakes, "about ", ""),
+            // No rate is known, but bakes are.
+            None if bakes > Duration::ZERO => (bakes, "", " at the earliest"),
+            None => return None,
+        };
+        let clock = (self.now + left).to_string();
+        // 2026-01-01T10:20:30Z
+        let clock = clock.get(11..16).unwrap_or_default();
+        let left = human_duration(left);
+        Some(format!("ends in {about}{left}{at_least} ({clock} UTC)"))
     }
 
     /// Nodes that do not have the target yet.
@@ -166,7 +175,10 @@ impl Frame<'_> {
                 CellState::NotEligible => counts.get(state) + self.excluded,
                 _ => counts.get(state),
             };
-            let text = format!(" {} {count}", state.name());
+            let text = cut(
+                &format!(" {} {count}", state.name()),
+                columns.saturating_sub(1),
+            );
             let needed = 1 + text.len() + 3;
             if width > 0 && width + needed > columns {
                 lines.push(String::new());
@@ -215,7 +227,7 @@ impl Frame<'_> {
         if self.failures.is_empty() {
             return Vec::new();
         }
-        let mut lines = vec![String::new(), paint.failed("First failures")];
+        let mut lines = vec![String::new(), paint.failed(&cut("First failures", columns))];
         let shown = self.failures.iter().take(FAILURES_MAX);
         lines.extend(shown.map(|(node, why)| {
             let line = format!("  {node}: {}", printable(why));

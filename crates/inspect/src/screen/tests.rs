@@ -1,13 +1,12 @@
 //! What the screen shows, in every size.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use kennel_core::picture::CellState;
-use kennel_core::rollout::Outcome;
 use kennel_core::rollout::outline::{Input, Outline};
 use kennel_core::rollout::plan::{PlannedStage, StageState};
 use kennel_core::rollout::status::{Counts, Status, Suggestion};
+use kennel_core::rollout::{Outcome, Sentence};
 use kennel_types::Timestamp;
 use kube::api::DynamicObject;
 use serde_json::json;
@@ -58,6 +57,7 @@ fn status(stages: Vec<PlannedStage>) -> Status {
     status.next = vec![Suggestion {
         command: "kennel rollout abort ds/agent".to_owned(),
         effect: "fail it and go back to 5d8b".to_owned(),
+        said: Sentence::default(),
     }];
     status
 }
@@ -70,8 +70,8 @@ fn screen(letters: &[u8], size: (usize, usize), failures: &[(String, String)]) -
     ];
     let status = status(stages);
     let mut pace = Pace::default();
-    pace.note(now().saturating_add_millis(-60_000), 2);
-    pace.note(now(), 8);
+    pace.note(now().saturating_add_millis(-60_000), 2, true);
+    pace.note(now(), 8, true);
     let frame = Frame {
         status: &status,
         letters,
@@ -122,8 +122,7 @@ fn thousands_of_nodes_fit_by_sharing_blocks() {
         let lines = screen(&letters, size, &[]);
         assert!(lines.len() <= rows, "{size:?}");
         let widest = lines.iter().map(|line| line.trim_end().chars().count());
-        let legend = "- not eligible 2".len();
-        assert!(widest.max() <= Some(columns.max(legend + 20)), "{size:?}");
+        assert!(widest.max() <= Some(columns), "{size:?}: {lines:#?}");
         if rows >= 8 {
             assert!(
                 lines.concat().contains('X'),
@@ -157,20 +156,68 @@ fn every_state_has_its_own_symbol() {
 
 #[test]
 fn the_pace_is_of_the_last_two_minutes_and_begins_anew_on_a_way_back() {
+    // Looks come up to ten times a second.
+    for every_millis in [100_i64, 1_000] {
+        let mut pace = Pace::default();
+        let at = |millis: i64| Timestamp::from_secs(1_000).saturating_add_millis(millis);
+        pace.note(at(0), 0, true);
+        assert_eq!(pace.per_minute(), None);
+        // Nothing for a minute, then three nodes every three seconds for two minutes.
+        for millis in (1..=180_000 / every_millis).map(|look| look * every_millis) {
+            let done = (millis - 60_000).max(0) / 3_000 * 3;
+            pace.note(at(millis), usize::try_from(done).unwrap(), true);
+        }
+        let rate = pace.per_minute().unwrap();
+        assert!((58.0..=62.0).contains(&rate), "{every_millis}: {rate}");
+        let left = pace.time_for(30).unwrap();
+        assert!((29..=31).contains(&left.as_secs()), "{left:?}");
+        pace.note(at(181_000), 5, true);
+        assert_eq!(pace.per_minute(), None);
+    }
+}
+
+#[test]
+fn a_bake_has_an_estimated_end_however_long_it_lasts() {
+    let stages = vec![
+        stage(1, "50% 1h", StageState::Present),
+        stage(2, "100%", StageState::Ahead),
+    ];
+    let mut status = status(stages);
     let mut pace = Pace::default();
-    let at = |seconds: i64| Timestamp::from_secs(1_000 + seconds);
-    pace.note(at(0), 0);
-    assert_eq!(pace.per_minute(), None);
-    for second in 1..=60 {
-        pace.note(at(second), 0);
+    let at = |seconds: i64| Timestamp::from_secs(1_000_000 + seconds);
+    let facts = |status: &Status, pace: &Pace, now: Timestamp| {
+        let frame = Frame {
+            status,
+            letters: b"nnnnnwwwww",
+            excluded: 0,
+            pace,
+            failures: &[],
+            disconnected: None,
+            now,
+        };
+        let size = Size {
+            columns: 100,
+            rows: 24,
+        };
+        frame.lines(size, false)[1].clone()
+    };
+    // Five nodes in ten seconds; then the stage bakes for an hour.
+    for second in 0..=10 {
+        pace.note(at(second), usize::try_from(second / 2).unwrap(), true);
     }
-    for second in 61..=180 {
-        pace.note(at(second), usize::try_from(second - 60).unwrap());
+    status.phase = "Baking".to_owned();
+    status.since = Some(at(10));
+    status.earliest_end = Some(at(3610));
+    for second in (20..=3490).step_by(10) {
+        pace.note(at(second), 5, false);
     }
-    assert_eq!(pace.per_minute(), Some(60.0));
-    assert_eq!(pace.time_for(30), Some(Duration::from_secs(30)));
-    pace.note(at(181), 5);
-    assert_eq!(pace.per_minute(), None);
+    let shown = facts(&status, &pace, at(3490));
+    // Two minutes, and ten seconds for five more nodes.
+    assert!(shown.contains("ends in about 2m10s"), "{shown}");
+    assert!(!shown.contains("nodes/min"), "{shown}");
+    // One who has not seen nodes being updated knows the bake at least.
+    let shown = facts(&status, &Pace::default(), at(3490));
+    assert!(shown.contains("ends in 2m at the earliest"), "{shown}");
 }
 
 #[test]

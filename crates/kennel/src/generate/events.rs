@@ -10,7 +10,8 @@ const HEAD: &str = "# Events
 
 What `kubectl describe` and `kubectl events` show. Reasons and messages are those of upstream Kubernetes, and so is the
 correlation: repeated events are counted, many similar events are aggregated into one, and objects with too many events
-are rate-limited. Events are kept for an hour (`--event-ttl`).
+are rate-limited. What happens to a staged rollout as a whole has limits of its own, so that the events of its pods do not
+displace it. Events are kept for an hour (`--event-ttl`).
 ";
 
 pub(super) fn page() -> String {

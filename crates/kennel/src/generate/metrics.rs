@@ -23,11 +23,15 @@ Simulated nodes and `kennel dns` have no metrics.
 
 pub(super) fn page() -> String {
     let mut out = HEAD.to_owned();
-    let sections: [(&str, &[&[&'static Metric]]); 8] = [
+    let sections: [(&str, &[&[&'static Metric]]); 9] = [
         ("The server", &[kennel_server::metrics::METRICS]),
         (
             "The components of `kennel up`",
             &[supervisor::METRICS, request_counts::METRICS],
+        ),
+        (
+            "Every controller (`kennel up` and `kennel controller`)",
+            &[kennel_control::frame::METRICS],
         ),
         (
             "The DaemonSet controller (`kennel up` and `kennel controller`)",

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use kennel_node::agent::data_version::{self, DataVersionError};
 use kennel_node::agent::lock::{Lock, LockError};
 use kennel_node::cleanup::{self, Failure};
 use kennel_server::data_dir::{self, DataDirLock, OpenError};
@@ -39,6 +40,8 @@ pub(super) enum TargetError {
         dir: PathBuf,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    #[error(transparent)]
+    Version(#[from] DataVersionError),
     #[error("cannot read {}", dir.display())]
     Read {
         dir: PathBuf,
@@ -129,6 +132,7 @@ impl AgentDir {
                 source: Box::new(error),
             },
         })?;
+        data_version::check(dir)?;
         Ok(Self {
             dir: dir.to_owned(),
             _lock: lock,

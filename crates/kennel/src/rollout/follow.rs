@@ -18,9 +18,9 @@ use super::options::Target;
 use crate::inspect::connect;
 
 /// How long after a look the next one comes at the earliest.
-const LOOK_AFTER: Duration = Duration::from_millis(100);
+const READ_AFTER: Duration = Duration::from_millis(100);
 /// How long after a look the next one comes although nothing has changed: clocks move.
-const LOOK_ANYWAY: Duration = Duration::from_secs(1);
+const READ_ANYWAY: Duration = Duration::from_secs(1);
 /// A status reads all nodes. It takes at most this part of the time.
 const STATUS_SHARE: u32 = 10;
 
@@ -35,7 +35,7 @@ pub(super) struct Follow {
     status: Option<(Status, Vec<usize>)>,
     status_due: Instant,
     deadline: Option<tokio::time::Instant>,
-    looked: tokio::time::Instant,
+    last_read: tokio::time::Instant,
     resized: Signal,
     interrupted: Signal,
     terminated: Signal,
@@ -45,7 +45,7 @@ pub(super) struct Follow {
 /// Why a wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Woken {
-    Look,
+    Changed,
     Resized,
     /// By Ctrl-C or the time limit.
     Ended,
@@ -72,7 +72,7 @@ impl Follow {
             status: None,
             status_due: Instant::now(),
             deadline: limit.and_then(|limit| tokio::time::Instant::now().checked_add(limit)),
-            looked: tokio::time::Instant::now(),
+            last_read: tokio::time::Instant::now(),
             resized: signal(SignalKind::window_change())?,
             interrupted: signal(SignalKind::interrupt())?,
             terminated: signal(SignalKind::terminate())?,
@@ -95,14 +95,14 @@ impl Follow {
             _signal = self.interrupted.recv() => Woken::Ended,
             _signal = self.terminated.recv() => Woken::Ended,
             _signal = self.resized.recv() => Woken::Resized,
-            () = next_look(&mut self.changes, self.looked) => Woken::Look,
+            () = next_change(&mut self.changes, self.last_read) => Woken::Changed,
         };
-        self.looked = tokio::time::Instant::now();
+        self.last_read = tokio::time::Instant::now();
         woken
     }
 
     /// Reads the present state.
-    pub(super) fn look<R>(
+    pub(super) fn read<R>(
         &mut self,
         read: impl FnOnce(&Present<'_>, &mut Causes) -> R,
     ) -> anyhow::Result<R> {
@@ -116,7 +116,7 @@ impl Follow {
             ..
         } = self;
         let gone = || format!("DaemonSet {namespace}/{name} was deleted");
-        let looked = live.read(|view| {
+        let found = live.read(|view| {
             let set = view.set(namespace, name)?;
             let begun = Instant::now();
             let now = now();
@@ -124,7 +124,7 @@ impl Follow {
                 let order = order(set.picture(), view.nodes(), now);
                 *status = Some((view.status(set, now), order));
                 let cost = begun.elapsed();
-                *status_due = begun + (cost * STATUS_SHARE).max(LOOK_AFTER);
+                *status_due = begun + (cost * STATUS_SHARE).max(READ_AFTER);
             }
             let (status, order) = status.as_ref()?;
             let present = Present {
@@ -136,7 +136,7 @@ impl Follow {
             };
             Some(read(&present, causes))
         });
-        looked.with_context(gone)
+        found.with_context(gone)
     }
 }
 
@@ -165,10 +165,10 @@ async fn until(deadline: Option<tokio::time::Instant>) {
     }
 }
 
-/// A change, not before some time after the last look.
-async fn next_look(changes: &mut watch::Receiver<u64>, looked: tokio::time::Instant) {
-    tokio::time::sleep_until(looked + LOOK_AFTER).await;
-    let anyway = looked + LOOK_ANYWAY;
-    // Either is a reason to look; the watches stop only with this.
+/// A change, not before some time after the last read.
+async fn next_change(changes: &mut watch::Receiver<u64>, last_read: tokio::time::Instant) {
+    tokio::time::sleep_until(last_read + READ_AFTER).await;
+    let anyway = last_read + READ_ANYWAY;
+    // Either is a reason to read again; the watches stop only with this.
     let _changed = tokio::time::timeout_at(anyway, changes.changed()).await;
 }

@@ -1,5 +1,6 @@
 //! `kennel rollout report`: records a rollout, or reads what is left of one, and writes one file.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -21,13 +22,15 @@ const MARGIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let mut follow = Follow::start(&args.target, args.r#for).await?;
-    let over = follow.look(|present, _| {
-        let over = present.has_outcome() && !args.next;
-        over.then(|| past(present.view, present.set, present.now))
-    })?;
-    let recording = match over {
-        Some(recording) => recording,
-        None => record(&mut follow, args.next).await?,
+    let over = follow.read(|present, _| present.has_outcome() && !args.next)?;
+    let recording = if over {
+        let causes = follow.causes.read().await.unwrap_or_else(|error| {
+            tracing::warn!("the causes of failures cannot be read: {error}");
+            BTreeMap::new()
+        });
+        follow.read(|p, _| past(p.view, p.set, &causes, p.now))?
+    } else {
+        record(&mut follow, args.next).await?
     };
     write(args, &recording)?;
     Ok(OK.into())
@@ -36,7 +39,7 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
 /// Records until the outcome, Ctrl-C or the time limit.
 async fn record(follow: &mut Follow, waits: bool) -> anyhow::Result<Recording> {
     let mut course = Course {
-        recorder: follow.look(|present, _| Recorder::start(present.set, present.now))?,
+        recorder: follow.read(|present, _| Recorder::start(present.set, present.now))?,
         begun: !waits,
         settles: None,
         calm: None,
@@ -49,7 +52,7 @@ async fn record(follow: &mut Follow, waits: bool) -> anyhow::Result<Recording> {
     }
     loop {
         let woken = follow.wait().await;
-        let over = follow.look(|present, causes| {
+        let over = follow.read(|present, causes| {
             course.note(present);
             let failures = course.recorder.failures();
             causes.want(&failures.present());
@@ -58,7 +61,7 @@ async fn record(follow: &mut Follow, waits: bool) -> anyhow::Result<Recording> {
         })?;
         if over || woken == Woken::Ended {
             let recorder = course.recorder;
-            return follow.look(|p, _| recorder.finish(p.view, p.set, p.now));
+            return follow.read(|p, _| recorder.finish(p.view, p.set, p.now));
         }
     }
 }

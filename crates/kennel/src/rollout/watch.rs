@@ -8,7 +8,7 @@ use kennel_core::rollout::Outcome;
 use kennel_core::rollout::status::Status;
 use kennel_inspect::record::{Causes, Failures};
 use kennel_inspect::screen::{FAILURES_MAX, Frame, Pace, Size, printable};
-use kennel_inspect::snapshot;
+use kennel_inspect::{screen, snapshot};
 use kennel_types::Timestamp;
 
 use super::follow::{Follow, Present, Woken};
@@ -23,9 +23,9 @@ const LINE_EVERY_SECONDS: u64 = 10;
 pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
     let mut follow = Follow::start(&args.target, args.timeout).await?;
     let mut watch = Watch::new(args.follow)?;
-    let mut woken = Woken::Look;
+    let mut woken = Woken::Changed;
     let status = loop {
-        let ended = follow.look(|present, causes| {
+        let ended = follow.read(|present, causes| {
             watch.begin(present, causes);
             watch.failures.note(present.view, present.set, present.now);
             causes.want(&watch.failures.present());
@@ -37,7 +37,7 @@ pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
         }
         woken = follow.wait().await;
         if woken == Woken::Ended {
-            break follow.look(|present, _| present.status.clone())?;
+            break follow.read(|present, _| present.status.clone())?;
         }
     };
     watch.finish(&status)?;
@@ -88,7 +88,9 @@ impl Watch {
         let all = letters.len();
         letters.retain(|letter| *letter != excluded);
         let counts = Counts::of_letters(&letters);
-        self.pace.note(present.now, counts.get(CellState::New));
+        let updates = screen::updates(present.status);
+        self.pace
+            .note(present.now, counts.get(CellState::New), updates);
         let connection = present.view.connection();
         let failures: Vec<(String, String)> = self
             .failures

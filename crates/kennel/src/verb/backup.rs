@@ -1,17 +1,33 @@
 //! `kennel backup` and `kennel restore`.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use kennel_agent::node::absolute;
 use kennel_server::backup::{self, Backup, Restored, SecretFile};
+use kennel_server::data_dir;
 
 use crate::backup_args::{BackupArgs, RestoreArgs};
 use crate::inspect::print;
+
+/// Objects in etcd are checked, backed up and restored with its own tools.
+pub(super) fn refuse_etcd(data_dir: &Path) -> anyhow::Result<()> {
+    let Some(store) = data_dir::etcd_of(data_dir) else {
+        return Ok(());
+    };
+    anyhow::bail!(
+        "the objects of {dir} are in {store}, whose own tools are for that: `etcdctl endpoint health` checks it, `etcdctl \
+         snapshot save FILE` backs it up, and `etcdctl snapshot restore FILE` restores it. Keep a copy of {dir}/pki with a \
+         snapshot; see docs/guides/etcd.md",
+        dir = data_dir.display()
+    )
+}
 
 pub(crate) fn back_up(args: &BackupArgs) -> anyhow::Result<()> {
     let file = args.secret.file();
     let secret = file.as_ref().map(SecretFile::read).transpose()?;
     let data_dir = absolute(&args.data.data_dir);
+    refuse_etcd(&data_dir)?;
     let backup = backup::create(&data_dir, &absolute(&args.to), secret.as_ref())?;
     print(&summary(&backup, secret.is_some())?)
 }
@@ -51,6 +67,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let file = args.secret.file();
     let secret = file.as_ref().map(SecretFile::read).transpose()?;
     let data_dir = absolute(&args.data.data_dir);
+    refuse_etcd(&data_dir)?;
     let restored = backup::restore(
         &absolute(&args.file),
         &data_dir,

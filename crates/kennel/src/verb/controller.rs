@@ -6,13 +6,17 @@ use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 use kennel_agent::kubeconfig_certificate::KubeconfigCertificate;
+use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::fence::Fence;
 use kennel_client::lease::{Elector, Leadership, Lease, Timing};
 use kennel_client::metrics::{Observed, Page};
 use kennel_client::write::Writer;
 use kennel_control::daemonset::{self, Metrics, Settings};
+use kennel_control::frame::{self, Setup};
 use kennel_control::informers::Informers;
+use kennel_core::certificates::expiry;
 use kennel_standalone::supervisor::with_informers;
+use kennel_types::Identity;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +38,6 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
 async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> anyhow::Result<()> {
     let config = cluster::config(args.kubeconfig.as_deref()).await?;
     let certificate = KubeconfigCertificate::of(&config);
-    tokio::spawn(stop.clone().run_until_cancelled_owned(certificate.warn()));
     let client = cluster::client_of(config)?;
     let elects = args.election.leader_elect;
     let fence = if elects {
@@ -50,20 +53,27 @@ async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> 
             Placement::Direct => daemonset::Placement::Direct,
         },
         foreign: daemonset::is_foreign(&client).await,
-        fence: fence.clone(),
         metrics: Arc::default(),
         checks: args.checks.settings(),
         assist: args.assist,
         instance: identity.as_str().into(),
     };
+    let setup = Setup::new(fence.clone(), stop.clone());
     let lease = Lease {
         name: args.election.lease_name(args.assist),
         namespace: args.election.leader_elect_resource_namespace,
         identity,
         timing,
     };
+    tokio::spawn(warn(
+        certificate,
+        client.clone(),
+        lease.clone(),
+        stop.clone(),
+    ));
     let source = MetricsSource {
         metrics: settings.metrics.clone(),
+        rounds: setup.metrics.clone(),
         leadership: Leadership {
             fence: fence.clone(),
             name: lease.name.clone(),
@@ -75,7 +85,7 @@ async fn work(args: ControllerArgs, timing: Timing, stop: CancellationToken) -> 
         tracing::info!("serving metrics at http://{address}/metrics");
         tokio::spawn(serving);
     }
-    let term = || Box::pin(term(client.clone(), settings.clone(), stop.clone()));
+    let term = || Box::pin(term(client.clone(), settings.clone(), setup.clone()));
     if !elects {
         return term().await;
     }
@@ -95,11 +105,33 @@ const WITHOUT_NAMESPACES: &str = "rollout policies on Namespaces do not count, o
                                   grant the verbs list and watch on namespaces to the controller";
 
 /// One term of leadership: runs the controller with informers of its own.
-async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+async fn term(client: Client, settings: Settings, setup: Setup) -> anyhow::Result<()> {
     let mut informers = Informers::new(&client);
     informers.namespaces = informers.namespaces.optional(WITHOUT_NAMESPACES);
-    let controller = daemonset::run(client, &mut informers, settings, stop.clone());
+    let stop = setup.stop.clone();
+    let controller = daemonset::run(client, &mut informers, settings, setup);
     Ok(Box::pin(with_informers(controller, informers, stop)).await?)
+}
+
+/// Warns of the end of the kubeconfig's certificate: in the log, and by an event about the Lease, also of a standby replica.
+async fn warn(
+    certificate: KubeconfigCertificate,
+    client: Client,
+    lease: Lease,
+    stop: CancellationToken,
+) {
+    let writer = Writer::new(client, Fence::open());
+    let component = daemonset::COMPONENT;
+    let (recorder, written) =
+        Recorder::of_instance(writer, component, &lease.identity, stop.clone());
+    let object = Identity::new(&lease.namespace, &lease.name, "");
+    let about = Reference::new("coordination.k8s.io/v1", "Lease", &object);
+    let record = |warning| {
+        let note = Note::new(true, expiry::REASON, warning);
+        recorder.emit(about.clone(), note);
+    };
+    let warn = async { tokio::join!(certificate.warn(record), written) };
+    stop.run_until_cancelled(warn).await;
 }
 
 /// The holder identity in the lease: the host name, and a random suffix.
@@ -113,6 +145,7 @@ fn identity() -> String {
 
 struct MetricsSource {
     metrics: Arc<Metrics>,
+    rounds: Arc<frame::Metrics>,
     leadership: Leadership,
     certificate: KubeconfigCertificate,
 }
@@ -121,6 +154,7 @@ impl Observable for MetricsSource {
     fn metrics(&self) -> String {
         Page::of([
             &*self.metrics as &dyn Observed,
+            &*self.rounds,
             &self.leadership,
             &self.certificate,
         ])

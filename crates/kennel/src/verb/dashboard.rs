@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use clap::Args as ClapArgs;
 use kennel_agent::flag_values::listen_address;
+use kennel_agent::kubeconfig_certificate::KubeconfigCertificate;
 use kennel_client::connection;
 use kennel_dashboard::{Dashboard, Listen, Settings, TlsFiles};
 use kube::config::Kubeconfig;
@@ -38,7 +39,8 @@ pub(crate) struct DashboardArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Option<SocketAddr>,
 
-    /// Certificate in PEM, followed by those of its issuers; browsers must use a name that it has
+    /// Certificate in PEM, followed by those of its issuers; browsers must use a name that it has. Read again when it
+    /// changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
 
@@ -53,6 +55,7 @@ pub(crate) async fn run(args: DashboardArgs) -> anyhow::Result<()> {
     let config = cluster::config_with_context(kubeconfig, args.context.as_deref()).await?;
     let server = config.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
+    let certificate = KubeconfigCertificate::of(&config);
     let client = cluster::client_of(config)?;
     // Later the page says that the connection is lost; a wrong address is better known now.
     if let Err(error) = client.apiserver_version().await {
@@ -83,6 +86,10 @@ pub(crate) async fn run(args: DashboardArgs) -> anyhow::Result<()> {
         open(&first);
     }
     run_until_signal(|stop| async move {
+        tokio::spawn(
+            stop.clone()
+                .run_until_cancelled_owned(certificate.warn(drop)),
+        );
         tokio::select! {
             () = dashboard.serve(stop) => Ok(()),
             failed = print_next(address) => failed,

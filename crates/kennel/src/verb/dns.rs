@@ -27,7 +27,10 @@ async fn work(args: DnsArgs, stop: CancellationToken) -> anyhow::Result<()> {
     let server = bind(args.dns_listen, &args.zone).await?;
     let config = cluster::config(args.kubeconfig.as_deref()).await?;
     let certificate = KubeconfigCertificate::of(&config);
-    tokio::spawn(stop.clone().run_until_cancelled_owned(certificate.warn()));
+    tokio::spawn(
+        stop.clone()
+            .run_until_cancelled_owned(certificate.warn(drop)),
+    );
     let client = cluster::client_of(config)?;
     Ok(server.run(client, stop).await?)
 }

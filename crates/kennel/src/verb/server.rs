@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kennel_agent::new_files::NewFiles;
 use kennel_agent::node::absolute;
+use kennel_network::overlap;
 use kennel_server::api::Exemptions;
 use kennel_server::audit::{Options as AuditOptions, Target};
 use kennel_server::limits::Timeouts;
@@ -26,6 +27,7 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
     // Before the start: a client that reads our announcement may send a signal at once.
     let mut signals = Signals::listen()?;
     let new = new_files(&args);
+    warn_of_service_range(&args).await;
     let dns_server = bind_dns(&args).await?;
     let mut server = tokio::select! {
         server = server::start(config(args, dns_server.as_ref())) => new.remove_if_failed(server)?,
@@ -45,6 +47,14 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
     running.stop(STOP_TIMEOUT).await;
     server.stop().await;
     Ok(())
+}
+
+/// Agents decide whether a machine can route services: this one may be none of theirs.
+pub(super) async fn warn_of_service_range(args: &ServerArgs) {
+    let compared = overlap::of_services(args.service_cidr.block()).await;
+    if let Err(error @ kennel_network::Error::ServicesOverlap { .. }) = compared {
+        tracing::warn!("no agent on this machine can route services: {error}");
+    }
 }
 
 /// Binds the DNS server of this process, whose port the Service `kube-dns` names.
@@ -86,6 +96,7 @@ pub(super) fn config(args: ServerArgs, dns_server: Option<&kennel_dns::Server>) 
     let data_dir = absolute(&args.data_dir);
     Config {
         audit: audit(&args.audit, &data_dir),
+        store: args.store.etcd(),
         encryption_key_file: args.encryption_key_file,
         clock: kennel_server::pki::Clock::default(),
         data_dir,

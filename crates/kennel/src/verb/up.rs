@@ -1,6 +1,7 @@
 //! `kennel up`: API server, controllers and nodes in one process.
 
-use kennel_agent::node;
+use kennel_agent::{node, service_proxy};
+use kennel_network::overlap;
 use kennel_server::server::Server;
 use kennel_simulation::Simulation;
 use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
@@ -8,7 +9,7 @@ use kennel_standalone::supervisor::Supervisor;
 use kennel_standalone::{clients, controller_manager, dashboard, server};
 use tokio::sync::watch;
 
-use super::server::{STOP_TIMEOUT, bind_dns, config, new_files};
+use super::server::{STOP_TIMEOUT, bind_dns, config, new_files, warn_of_service_range};
 use super::{agent, dns};
 use crate::args::UpArgs;
 use crate::inspect::print;
@@ -19,6 +20,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let scenario = agent::read_scenario(&args.scenario)?;
     let cluster_cidr = args.cluster_cidr.beside(args.server.service_cidr.block())?;
+    check_service_range(&args).await?;
     let dns_server = bind_dns(&args.server).await?;
     let new = new_files(&args.server);
     let (mut server, real_node) = tokio::select! {
@@ -32,7 +34,8 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         lifecycle: args.eviction.settings(),
         checks: args.checks.clone().settings(),
     };
-    controller_manager::start(&mut supervisor, &args.controllers, settings, &server)?;
+    let controllers =
+        controller_manager::start(&mut supervisor, &args.controllers, settings, &server)?;
     let simulated = args.simulate.unwrap_or(0);
     let simulation = Simulation {
         scenario,
@@ -54,7 +57,12 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         dns::start(dns_server, &mut supervisor, &server.api);
     }
     if args.taint_control_plane {
-        controller_manager::mark_control_plane(&mut supervisor, first_node, &server.api);
+        controller_manager::mark_control_plane(
+            &mut supervisor,
+            &controllers,
+            first_node,
+            &server.api,
+        );
     }
     let address = if args.dashboard {
         let changes = args.dashboard_allow_changes;
@@ -72,6 +80,19 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     running.stop(STOP_TIMEOUT).await;
     server.stop().await;
     Ok(())
+}
+
+/// A node must not route services over networks of its machine. Without a node here, its routes matter less.
+async fn check_service_range(args: &UpArgs) -> anyhow::Result<()> {
+    if args.real_nodes() == 0 || !service_proxy::is_on(&args.node) {
+        warn_of_service_range(&args.server).await;
+        return Ok(());
+    }
+    match overlap::of_services(args.server.service_cidr.block()).await {
+        Err(error @ kennel_network::Error::ServicesOverlap { .. }) => Err(error.into()),
+        // The agent says what the kernel refuses.
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Prints the address of the dashboard, and the next one each time that one was used; without one, how to start one. Never

@@ -47,7 +47,7 @@ enum SubjectError {
     Undecodable(String),
 }
 
-/// What was found, and errors about the rest.
+/// The objects found, and errors about the rest.
 pub(super) async fn find(
     client: &Client,
     scope: &Scope,

@@ -19,7 +19,7 @@ use serde_json::json;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 /// Far more than anything here takes; a passing test never waits for it.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 async fn client(kennel: &Kennel) -> Client {
     let kubeconfig = Kubeconfig::read_from(kennel.kubeconfig()).expect("the kubeconfig is there");
@@ -37,7 +37,7 @@ fn map(name: &str) -> ConfigMap {
 }
 
 async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
-    let outcome = tokio::time::timeout(PATIENCE, future).await;
+    let outcome = tokio::time::timeout(TIMEOUT, future).await;
     outcome.unwrap_or_else(|_| panic!("not in time: {what}"))
 }
 

@@ -20,7 +20,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// Only a broken server makes a test wait this long.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A server that can be started again at its address.
 struct Fixture {
@@ -66,6 +66,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         event_ttl: kennel_server::expire::TTL_DEFAULT,
         timeouts: Timeouts::default(),
         audit: Options::off(),
+        store: None,
         encryption_key_file: None,
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,
         backups: None,
@@ -97,7 +98,7 @@ where
     S: Stream<Item = watcher::Result<Event<ConfigMap>>> + Unpin,
 {
     loop {
-        let item = tokio::time::timeout(PATIENCE, stream.next()).await;
+        let item = tokio::time::timeout(TIMEOUT, stream.next()).await;
         let named = |word: &str, map: &ConfigMap| {
             let name = map.metadata.name.as_deref().unwrap_or_default();
             let value = map.data.as_ref().and_then(|data| data.get("k"));
@@ -171,7 +172,7 @@ async fn copied(maps: &Api<ConfigMap>, name: &str, value: &str) {
         let annotations = map.ok()?.metadata.annotations?;
         (annotations.get("seen").map(String::as_str) == Some(value)).then_some(())
     }));
-    let waited = tokio::time::timeout(PATIENCE, seen.next()).await;
+    let waited = tokio::time::timeout(TIMEOUT, seen.next()).await;
     waited.expect("the controller acts in time");
 }
 

@@ -23,6 +23,7 @@ mod garbage_collection;
 mod identities;
 mod kube_rs;
 mod kube_rs_restart;
+mod kubeconfig_certificates;
 mod node_ipam;
 mod node_lifecycle;
 mod required_daemons;

@@ -101,6 +101,23 @@ fn n1_1_ranges_run_out_with_one_event_per_node_and_survive_a_restart() {
 
     let kennel = kennel.restart();
     let ctl = kubectl(&kennel);
+    // The controller of the new process has said this one behind whatever it has to say of the others.
+    create(&ctl, "f", true);
+    eventually(Deadline::seconds(SECONDS), || {
+        let found = refusals(&ctl);
+        found
+            .iter()
+            .any(|one| one.0 == "f")
+            .then_some(())
+            .ok_or_else(|| format!("{found:?}"))
+    });
+    let mut found: Vec<(String, u64)> = refusals(&ctl)
+        .into_iter()
+        .map(|(node, count, _)| (node, count))
+        .collect();
+    found.sort();
+    let once = ["c", "d", "e", "f"].map(|node| (node.to_owned(), 1));
+    assert_eq!(found, once, "one event per node, also after a restart");
     ctl.run(&["delete", "node", "b"]).ok();
     // In the order of names after a restart, and what nodes have stays.
     until_ranged(&ctl, "d", "10.200.1.0/24");

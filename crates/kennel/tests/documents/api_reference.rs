@@ -4,7 +4,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use kennel_server::registry::{EMPTY, MEASURED, POSTED, RESOURCES, Resource, Scope, Subresource};
+use kennel_server::registry::{
+    EMPTY, MEASURED, POSTED, RESOURCES, Resource, Scope, Subresource, UNSERVED,
+};
 use kennel_types::Verb;
 
 const HEAD: &str = "\
@@ -49,6 +51,18 @@ what to prune: `--prune-allowlist=core/v1/ConfigMap`, once per kind, or an Apply
 
 | group/version | resource | kind | scope |
 |---|---|---|---|
+";
+
+const UNSERVED_HEAD: &str = "
+## Not served
+
+kubectl and Helm ask which kinds there are before they send an object. Of one that is not served they say
+`no matches for kind \"ServiceMonitor\" in version \"monitoring.coreos.com/v1\"`, and Helm installs nothing of the chart. Most charts
+have a value that leaves such objects out. What is sent nevertheless is answered with 404 or 405 and the words of this table,
+and for kinds that it does not have, with this page's name.
+
+| resources | instead |
+|---|---|
 ";
 
 fn scope(scope: Scope) -> &'static str {
@@ -135,6 +149,11 @@ fn page() -> String {
     for row in EMPTY {
         let group = group_version(row.group, row.version);
         put_small(&mut page, &group, row.plural, row.kind, row.scope);
+    }
+    page.push_str(UNSERVED_HEAD);
+    for row in UNSERVED {
+        let (plurals, instead) = (row.plurals.join(", "), row.instead);
+        writeln!(page, "| {plurals} | {instead} |").expect("a string takes what is written");
     }
     page
 }

@@ -293,6 +293,7 @@ const CONTROLLER: &[&[&Metric]] = &[
     kennel_control::daemonset::ROLLOUT_METRICS,
     kennel_client::lease::METRICS,
     kennel_agent::kubeconfig_certificate::METRICS,
+    kennel_control::frame::METRICS,
 ];
 
 /// The metrics of a server and of the agents of its nodes that alerts read.

@@ -8,6 +8,7 @@
 mod api_reference;
 mod architecture;
 mod deploy;
+mod errors;
 mod links;
 mod reference;
 mod scripts;

@@ -433,6 +433,49 @@ fn of_two_agents_that_start_at_once_one_becomes_the_node() {
 }
 
 #[test]
+fn of_two_machines_that_use_a_token_at_once_one_joins() {
+    let cluster = cluster(&[]);
+    let line = cluster.invitation();
+    let mut machines = [Machine::new(), Machine::new()];
+    for (machine, name) in machines.iter_mut().zip(["n1", "n2"]) {
+        machine.start(&line, name);
+    }
+    let heard = eventually(Deadline::seconds(60), || {
+        let mut all = machines.iter_mut();
+        let ended = all.find_map(|machine| machine.has_ended().then(|| machine.log()));
+        ended.ok_or("both run")
+    });
+    assert!(heard.contains("was denied: the token"), "{heard}");
+    let joined = if machines[0].has_ended() { "n2" } else { "n1" };
+    cluster.is_ready(joined);
+    let nodes = cluster.get("/api/v1/nodes");
+    assert_eq!(nodes["items"].as_array().unwrap().len(), 1, "{nodes}");
+    assert!(machines.iter_mut().any(|machine| !machine.has_ended()));
+}
+
+#[test]
+fn an_agent_refuses_the_data_directory_of_a_newer_one() {
+    let cluster = cluster(&[]);
+    let line = cluster.invitation();
+    let mut machine = Machine::new();
+    machine.start(&line, "n1");
+    cluster.is_ready("n1");
+    machine.stop();
+    let file = machine.data().join("version.json");
+    let own = fs::read_to_string(&file).unwrap();
+    fs::write(&file, r#"{"version": 99}"#).unwrap();
+    for arguments in [&["agent"][..], &["agent", "--cleanup"]] {
+        let heard = machine.refused(arguments, "n1");
+        let words =
+            "its data has version 99, this program knows versions up to 1; use the newer program";
+        assert!(heard.contains(words), "{heard}");
+    }
+    fs::write(&file, own).unwrap();
+    machine.start(&["agent"], "n1");
+    cluster.renews("n1");
+}
+
+#[test]
 fn a_cluster_on_one_machine_has_that_machine_as_its_node() {
     let manifests = TempDir::new().unwrap();
     let manifests = manifests.path().display().to_string();

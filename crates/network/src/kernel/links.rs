@@ -74,6 +74,27 @@ impl Kernel {
         }))
     }
 
+    /// The name and the MTU of a device.
+    pub(crate) async fn device(&self, index: u32) -> Result<Option<(String, u32)>, Error> {
+        let mut links = self.handle.link().get().match_index(index).execute();
+        let link = links.try_next().await;
+        let link = link.map_err(Error::kernel("read the network devices"))?;
+        Ok(link.as_ref().map(name_and_mtu))
+    }
+
+    /// The address that this machine has in VXLAN.
+    pub(crate) async fn tunnel_address(&self) -> Result<Option<Ipv4Addr>, Error> {
+        let Some(index) = self.vxlan_index().await? else {
+            return Ok(None);
+        };
+        let addresses = self.addresses().await?;
+        let own = addresses
+            .iter()
+            .filter(|message| message.header.index == index);
+        // The other one is that of probes, the last of the range.
+        Ok(own.filter_map(address_of).min())
+    }
+
     async fn addresses(&self) -> Result<Vec<AddressMessage>, Error> {
         let addresses = self.handle.address().get().execute().try_collect();
         addresses
@@ -99,7 +120,8 @@ impl Kernel {
     }
 
     /// Makes the VXLAN device, unless it is there as it should be. One that differs is made again, since most of its
-    /// properties cannot be changed. Returns its index.
+    /// properties cannot be changed. Returns its index. Outer packets have no checksum, as RFC 7348 wants it: the kernel computes
+    /// wrong ones for datagrams that were forwarded and masqueraded, and the other end drops those.
     pub async fn ensure_vxlan(
         &self,
         underlay: &Underlay,
@@ -133,6 +155,7 @@ impl Kernel {
             .local(underlay.address)
             .port(PORT)
             .learning(false)
+            .udp_csum(false)
             .address(mac.to_vec())
             .mtu(mtu)
             .up()
@@ -235,6 +258,7 @@ fn is_as_wanted(link: &LinkMessage, underlay: &Underlay, mac: [u8; 6]) -> bool {
         InfoVxlan::Link(underlay.index),
         InfoVxlan::Local(underlay.address),
         InfoVxlan::Port(PORT),
+        InfoVxlan::UDPCsum(false),
     ];
     has_mac && wanted.iter().all(|one| properties.contains(&one))
 }

@@ -1,4 +1,4 @@
-//! Who the VXLAN device sends to: the link-layer addresses of other nodes' devices, and the nodes that have them.
+//! The forwarding and neighbour tables of the VXLAN device: the link-layer addresses of other nodes' devices, and the nodes that have them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};

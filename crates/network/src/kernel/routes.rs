@@ -32,6 +32,22 @@ pub struct HostRoute {
     message: RouteMessage,
 }
 
+#[cfg(test)]
+impl HostRoute {
+    /// Somebody's.
+    pub(crate) fn to(destination: Cidr) -> Self {
+        Self {
+            destination,
+            via: None,
+            source: None,
+            device: 0,
+            is_ours: false,
+            is_host: false,
+            message: RouteMessage::default(),
+        }
+    }
+}
+
 /// The indexes of the two devices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Devices {

@@ -29,7 +29,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whose messages have numbers from this one on.
+    /// Numbers its messages from `sequence` on.
     pub fn numbered_from(sequence: u32) -> Self {
         Self {
             bytes: Vec::new(),
@@ -151,7 +151,7 @@ impl Attributes<'_> {
 pub struct Message<'a> {
     pub kind: u16,
     pub sequence: u32,
-    /// Whose request caused it.
+    /// The port ID of the socket whose request caused it.
     pub port: u32,
     /// Behind the header.
     body: &'a [u8],
@@ -162,6 +162,11 @@ impl<'a> Message<'a> {
     pub fn error(&self) -> i32 {
         let bytes = self.body.first_chunk();
         bytes.map_or(0, |bytes| i32::from_ne_bytes(*bytes))
+    }
+
+    /// The protocol family in netfilter's header.
+    pub fn family(&self) -> u8 {
+        self.body.first().copied().unwrap_or_default()
     }
 
     /// Behind netfilter's header.

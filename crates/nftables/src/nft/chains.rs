@@ -2,27 +2,105 @@
 
 use crate::netlink::{DUMP, Message, Request, attributes};
 
-use super::message;
+use super::{GET_RULE, IPV4, message};
 
 const GET_CHAIN: u16 = message(4);
-/// Of the hook that forwarded packets pass.
+/// Of hooks.
+const INPUT: u32 = 1;
 const FORWARD: u32 = 2;
-const POLICY_DROP: u32 = 0;
+/// Tables of both versions of IP.
+const INET: u8 = 1;
+const DROP: u32 = 0;
+const ACCEPT: u32 = 1;
 
 /// A chain with a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseChain {
+    pub family: u8,
     pub table: String,
     pub name: String,
     hook: u32,
     policy: Option<u32>,
 }
 
+/// What happens to every packet that comes so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Accept,
+    /// It is dropped or rejected.
+    Refuse,
+}
+
 impl BaseChain {
-    /// Whether forwarded packets that none of its rules accepts are dropped.
-    pub fn drops_forwarded(&self) -> bool {
-        self.hook == FORWARD && self.policy == Some(POLICY_DROP)
+    /// Whether it sees packets of IPv4 that this machine forwards.
+    pub fn sees_forwarded(&self) -> bool {
+        self.hook == FORWARD && self.is_ipv4()
     }
+
+    /// Whether it sees packets of IPv4 for this machine.
+    pub fn sees_incoming(&self) -> bool {
+        self.hook == INPUT && self.is_ipv4()
+    }
+
+    /// What its policy says of packets that come to its end.
+    pub fn policy(&self) -> Verdict {
+        match self.policy {
+            Some(DROP) => Verdict::Refuse,
+            _ => Verdict::Accept,
+        }
+    }
+
+    fn is_ipv4(&self) -> bool {
+        [INET, IPV4].contains(&self.family)
+    }
+}
+
+/// A request for the rules of a chain.
+pub fn rule_messages(mut request: Request, chain: &BaseChain) -> Request {
+    request.push(GET_RULE, DUMP, chain.family, 0, |rules| {
+        rules.text(1, &chain.table);
+        rules.text(2, &chain.name);
+    });
+    request
+}
+
+/// What the rule in an answer to [`rule_messages`] does with every packet; `None` if it does not end the way of each.
+pub fn verdict_in(message: &Message<'_>) -> Option<Verdict> {
+    let (_, list) = message.attributes().find(|(kind, _)| *kind == 4)?;
+    let mut verdict = None;
+    for (_, expression) in attributes(list) {
+        let find = |wanted: u16| attributes(expression).find(|(kind, _)| *kind == wanted);
+        let (_, name) = find(1)?;
+        let data = find(2).map_or(&[][..], |(_, data)| data);
+        verdict = match &*text(name) {
+            "counter" | "log" => continue,
+            "reject" => Some(Verdict::Refuse),
+            "immediate" => Some(immediate(data)?),
+            // A target of iptables.
+            "target" => Some(target(data)?),
+            _ => return None,
+        };
+    }
+    verdict
+}
+
+fn immediate(data: &[u8]) -> Option<Verdict> {
+    let nested = |bytes, wanted: u16| attributes(bytes).find(|(kind, _)| *kind == wanted);
+    let (_, value) = nested(data, 2)?;
+    let (_, verdict) = nested(value, 2)?;
+    let (_, code) = nested(verdict, 1)?;
+    match number(code)? {
+        DROP => Some(Verdict::Refuse),
+        ACCEPT => Some(Verdict::Accept),
+        _ => None,
+    }
+}
+
+fn target(data: &[u8]) -> Option<Verdict> {
+    let (_, name) = attributes(data).find(|(kind, _)| *kind == 1)?;
+    ["REJECT", "DROP"]
+        .contains(&&*text(name))
+        .then_some(Verdict::Refuse)
 }
 
 /// A request for the chains of all families.
@@ -45,6 +123,7 @@ pub fn chain_in(message: &Message<'_>) -> Option<BaseChain> {
         }
     }
     Some(BaseChain {
+        family: message.family(),
         table,
         name,
         hook: hook?,

@@ -5,7 +5,7 @@ mod elements;
 mod expression;
 mod transaction;
 
-pub use chains::{BaseChain, chain_in, chain_messages};
+pub use chains::{BaseChain, Verdict, chain_in, chain_messages, rule_messages, verdict_in};
 pub use elements::{Data, Element, Words};
 pub use expression::{DESTINATION_CHANGED, Expression, LOCAL, MASQUERADE_MARK, Register};
 pub use transaction::{
@@ -31,6 +31,7 @@ const DELETE_TABLE: u16 = message(2);
 const NEW_CHAIN: u16 = message(3);
 const DELETE_CHAIN: u16 = message(5);
 const NEW_RULE: u16 = message(6);
+const GET_RULE: u16 = message(7);
 const DELETE_RULE: u16 = message(8);
 const NEW_SET: u16 = message(9);
 const DELETE_SET: u16 = message(11);

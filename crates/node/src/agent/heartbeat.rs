@@ -70,7 +70,8 @@ impl Heartbeat {
 
     async fn register(&mut self) {
         let now = clock::now_rfc3339();
-        let conditions = self.conditions().await;
+        // Not logged: what is stored of an earlier agent is not known yet.
+        let conditions = self.observe().await;
         self.object["status"] = self.status();
         self.object["status"]["conditions"] = node::to_api(&conditions, &json!({}), &now).into();
         let mut retry = Backoff::new(RETRY);
@@ -193,6 +194,12 @@ impl Heartbeat {
     }
 
     async fn conditions(&mut self) -> Vec<Condition> {
+        let conditions = self.observe().await;
+        self.log_readiness(&conditions);
+        conditions
+    }
+
+    async fn observe(&mut self) -> Vec<Condition> {
         let health = tokio::time::timeout(HEALTH_CHECK_TIMEOUT, self.runtime.health()).await;
         let mut health = health.unwrap_or_else(|_| crate::runtime::Health {
             runtime: Some(format!(
@@ -204,11 +211,11 @@ impl Heartbeat {
         let services = self.services.borrow_and_update().clone();
         health.network = join(health.network, services);
         let network = self.network.borrow_and_update().clone();
-        let network = node::network_condition(&network, &self.node.borrow());
+        let boot_id = self.object["status"]["nodeInfo"]["bootID"].as_str();
+        let boot_id = boot_id.unwrap_or_default();
+        let network = node::network_condition(&network, &self.node.borrow(), boot_id);
         let pressures = *self.pressures.borrow_and_update();
-        let conditions = node::conditions(&health, pressures, network);
-        self.log_readiness(&conditions);
-        conditions
+        node::conditions(&health, pressures, network)
     }
 
     fn log_readiness(&mut self, conditions: &[Condition]) {

@@ -11,6 +11,9 @@
 //!                                           a renewal
 //! ```
 //!
+//! The holder decides in the same way when it finds another agent in its Lease: the server may have been restored from a
+//! backup that is older than this process. Until the Lease is its own again, it writes nothing for the node.
+//!
 //! Clocks of different machines are not compared: only our own observation counts. A [`Fence`] lets the agent write to the
 //! API only while it certainly holds the Lease, counted from before its last renewal was sent and for less than the
 //! Lease's duration.
@@ -122,7 +125,7 @@ fn pid_namespace() -> Option<u64> {
 #[derive(Debug, PartialEq, Eq)]
 enum Decision {
     Ours,
-    /// Ours if nobody renews it.
+    /// Ours if no other agent renews it.
     Watch,
     /// By this holder.
     Held(String),
@@ -157,7 +160,7 @@ fn duration(lease: &Value) -> Duration {
     seconds.map_or(LEASE_DURATION, Duration::from_secs)
 }
 
-/// Who renews a Lease that is watched.
+/// The client that renews a watched Lease.
 fn renewer(lease: &Value, own: &Holder) -> &'static str {
     let holder = lease["metadata"]["annotations"][HOLDER].as_str();
     match holder.and_then(Holder::parse) {
@@ -176,6 +179,16 @@ pub enum LeaseError {
     Held { node: String, holder: String },
     #[error("cannot get the lease of node {node}: {failure}")]
     Failed { node: String, failure: Failure },
+}
+
+/// Why a renewal did not renew.
+#[derive(Debug, thiserror::Error)]
+enum RenewError {
+    /// The Lease names another agent: one that has taken it over, or, after a restore, one from before this process.
+    #[error("it names another agent")]
+    Foreign,
+    #[error("{0}")]
+    Failed(#[from] Failure),
 }
 
 #[derive(Debug)]
@@ -265,7 +278,7 @@ impl Lease {
         Ok(Claim::Unknown(failure))
     }
 
-    /// Renews the Lease until `stop`, or until another agent has taken it over. `node` is the node's object, with a uid once it
+    /// Renews the Lease until `stop`, or until another agent holds it. `node` is the node's object, with a uid once it
     /// is registered; a node that was deleted afterwards has no Lease.
     pub(super) async fn run(
         &mut self,
@@ -282,15 +295,12 @@ impl Lease {
             let delay = if registered && uid.is_none() {
                 RENEW_INTERVAL
             } else {
-                match self.renew(uid.as_deref()).await {
+                match self.renew_or_retake(uid.as_deref(), &stop).await {
                     Ok(()) => {
                         retry.reset();
                         RENEW_INTERVAL
                     }
-                    Err(error @ LeaseError::Held { .. }) => {
-                        self.fence.close();
-                        return Err(error);
-                    }
+                    Err(error @ LeaseError::Held { .. }) => return Err(error),
                     Err(LeaseError::Failed { failure, .. }) => {
                         tracing::warn!("renewing the lease failed: {failure}");
                         retry.next_delay()
@@ -306,10 +316,37 @@ impl Lease {
         }
     }
 
-    async fn renew(&mut self, uid: Option<&str>) -> Result<(), LeaseError> {
+    /// Takes a Lease that names another agent again as at the start, with the fence closed, unless `stop` comes before.
+    async fn renew_or_retake(
+        &mut self,
+        uid: Option<&str>,
+        stop: &CancellationToken,
+    ) -> Result<(), LeaseError> {
+        match self.renew(uid).await {
+            Ok(()) => return Ok(()),
+            Err(RenewError::Failed(failure)) => return Err(self.failed(failure)),
+            Err(RenewError::Foreign) => self.fence.close(),
+        }
+        let node = &self.node;
+        tracing::warn!(
+            "the lease of node {node} names another agent; writing nothing for the node until it is ours again"
+        );
+        let Some(claim) = stop.run_until_cancelled(self.claim()).await else {
+            return Ok(());
+        };
+        match claim? {
+            Claim::Ours => {
+                tracing::info!("the lease of node {} is ours again", self.node);
+                Ok(())
+            }
+            Claim::Unknown(failure) => Err(self.failed(failure)),
+        }
+    }
+
+    async fn renew(&mut self, uid: Option<&str>) -> Result<(), RenewError> {
         match timeout(RENEW_TIMEOUT, self.renew_once(uid)).await {
             Ok(renewed) => renewed,
-            Err(_) => Err(self.failed(Failure {
+            Err(_) => Err(RenewError::Failed(Failure {
                 message: format!("no answer within {} seconds", RENEW_TIMEOUT.as_secs()),
                 unsure: true,
                 ..Failure::default()
@@ -318,24 +355,21 @@ impl Lease {
     }
 
     /// Writes the Lease over the version that we wrote last, and over no other agent's.
-    async fn renew_once(&mut self, uid: Option<&str>) -> Result<(), LeaseError> {
+    async fn renew_once(&mut self, uid: Option<&str>) -> Result<(), RenewError> {
         let began = Instant::now();
         let known = self.held.clone();
         match self.write(known, uid, began).await {
             Ok(()) => return Ok(()),
             // Written or deleted by another client, or by a request of ours whose answer was lost.
             Err(failure) if failure.is(409) || failure.is(404) => {}
-            Err(failure) => return Err(self.failed(failure)),
+            Err(failure) => return Err(failure.into()),
         }
-        let live = self.get().await.map_err(|failure| self.failed(failure))?;
-        if let Some(lease) = &live {
-            let holder = lease["metadata"]["annotations"][HOLDER].as_str();
-            if holder != Some(&self.own.text()) {
-                return Err(self.held_by(renewer(lease, &self.own)));
-            }
+        let live = self.get().await?;
+        let is_ours = |lease: &Value| lease["metadata"]["annotations"][HOLDER] == self.own.text();
+        if live.as_ref().is_some_and(|lease| !is_ours(lease)) {
+            return Err(RenewError::Foreign);
         }
-        let written = self.write(live, uid, began).await;
-        written.map_err(|failure| self.failed(failure))
+        Ok(self.write(live, uid, began).await?)
     }
 
     /// Creates the Lease, or replaces exactly this version of it; opens the fence.

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod addresses;
+pub mod data_version;
 mod health;
 mod heartbeat;
 pub mod identity;

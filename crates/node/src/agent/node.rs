@@ -68,30 +68,54 @@ pub fn conditions(
 }
 
 /// The condition of the pod network, and nothing while the agent manages none: then whoever does writes it. What an agent left
-/// that did manage one is cleared.
-pub fn network_condition(state: &NetworkState, stored: &Value) -> Option<Condition> {
-    let condition = |unavailable: bool, reason: &str, message: &str| Condition {
+/// that did manage one is cleared. While an agent starts, the stored condition holds: the network stands without an agent, but
+/// not after a reboot, which `boot_id` shows.
+pub fn network_condition(state: &NetworkState, stored: &Value, boot_id: &str) -> Option<Condition> {
+    let ours = || {
+        let condition = stored_condition(stored, &ConditionType::NetworkUnavailable)?;
+        let reason = condition["reason"].as_str().unwrap_or_default();
+        reason
+            .starts_with(network::REASON_PREFIX)
+            .then_some((condition, reason))
+    };
+    match state {
+        NetworkState::Ready => Some(network_is(
+            false,
+            "PodNetworkReady",
+            "the pod network is ready",
+        )),
+        NetworkState::Unavailable { reason, message } => Some(network_is(true, reason, message)),
+        NetworkState::Starting { required } => {
+            let ours = ours().filter(|(_, reason)| *reason != network::REASON_OFF);
+            let same_boot = stored["status"]["nodeInfo"]["bootID"] == boot_id;
+            match ours {
+                Some((condition, reason)) if same_boot => {
+                    let message = condition["message"].as_str().unwrap_or_default();
+                    Some(network_is(condition["status"] == "True", reason, message))
+                }
+                Some(_) => Some(network_starts()),
+                None => required.then(network_starts),
+            }
+        }
+        NetworkState::Off => {
+            let message = "the agent does not manage the pod network";
+            ours().map(|_| network_is(false, network::REASON_OFF, message))
+        }
+    }
+}
+
+fn network_is(unavailable: bool, reason: &str, message: &str) -> Condition {
+    Condition {
         r#type: ConditionType::NetworkUnavailable,
         status: unavailable.into(),
         reason: reason.to_owned(),
         message: message.to_owned(),
         ..Condition::default()
-    };
-    match state {
-        NetworkState::Ready => Some(condition(
-            false,
-            "PodNetworkReady",
-            "the pod network is ready",
-        )),
-        NetworkState::Unavailable { reason, message } => Some(condition(true, reason, message)),
-        NetworkState::Off => {
-            let stored = stored_condition(stored, &ConditionType::NetworkUnavailable)?;
-            let reason = stored["reason"].as_str().unwrap_or_default();
-            let is_ours = reason.starts_with(network::REASON_PREFIX);
-            let message = "the agent does not manage the pod network";
-            is_ours.then(|| condition(false, "PodNetworkOff", message))
-        }
     }
+}
+
+fn network_starts() -> Condition {
+    network_is(true, "PodNetworkStarting", "the agent is setting it up")
 }
 
 /// `network` is why the pod network is not ready.
@@ -297,7 +321,7 @@ mod tests {
     #[test]
     fn n1_6_the_network_condition_says_why_and_what_we_left_is_cleared() {
         let waiting = NetworkState::unavailable("WaitingForRange", "no range".to_owned());
-        let condition = network_condition(&waiting, &json!({})).unwrap();
+        let condition = network_condition(&waiting, &json!({}), "").unwrap();
         assert_eq!(
             (condition.is_true(), &*condition.reason),
             (true, "PodNetworkWaitingForRange")
@@ -308,12 +332,60 @@ mod tests {
             Some("pod network not ready: no range")
         );
         let stored = json!({"status": {"conditions": to_api(&all, &json!({}), "then")}});
-        let left = network_condition(&NetworkState::Off, &stored).unwrap();
+        let left = network_condition(&NetworkState::Off, &stored, "").unwrap();
         assert_eq!((left.is_true(), &*left.reason), (false, "PodNetworkOff"));
         let others = json!({"status": {"conditions": [
             {"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated"}]}});
-        assert_eq!(network_condition(&NetworkState::Off, &others), None);
-        assert_eq!(network_condition(&NetworkState::Off, &json!({})), None);
+        assert_eq!(network_condition(&NetworkState::Off, &others, ""), None);
+        assert_eq!(network_condition(&NetworkState::Off, &json!({}), ""), None);
+    }
+
+    #[test]
+    fn n1_6_the_stored_network_condition_holds_while_an_agent_starts() {
+        let check = |stored: Option<(&str, &str)>,
+                     required,
+                     boot,
+                     expected: Option<(bool, &str)>| {
+            let conditions: Vec<Value> = stored
+                .into_iter()
+                .map(|(status, reason)| {
+                    json!({"type": "NetworkUnavailable", "status": status, "reason": reason, "message": "why"})
+                })
+                .collect();
+            let stored =
+                json!({"status": {"conditions": conditions, "nodeInfo": {"bootID": "first"}}});
+            let found = network_condition(&NetworkState::Starting { required }, &stored, boot);
+            let found = found.as_ref().map(|one| (one.is_true(), &*one.reason));
+            assert_eq!(found, expected, "{stored} {required} {boot}");
+        };
+        let (ready, starting) = ("PodNetworkReady", "PodNetworkStarting");
+        for required in [true, false] {
+            check(
+                Some(("False", ready)),
+                required,
+                "first",
+                Some((false, ready)),
+            );
+            let refused = "PodNetworkKernelRefused";
+            check(
+                Some(("True", refused)),
+                required,
+                "first",
+                Some((true, refused)),
+            );
+            check(
+                Some(("False", ready)),
+                required,
+                "second",
+                Some((true, starting)),
+            );
+        }
+        check(None, true, "first", Some((true, starting)));
+        check(None, false, "first", None);
+        // Of a CNI daemon, or left to one.
+        for reason in ["NoRouteCreated", network::REASON_OFF] {
+            check(Some(("False", reason)), false, "second", None);
+        }
     }
 
     #[test]

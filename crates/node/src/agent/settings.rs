@@ -18,7 +18,7 @@ pub struct Settings {
     pub addresses: Addresses,
     /// Whether the addresses follow that of the machine.
     pub follow_addresses: bool,
-    /// Whom the machine is to reach from its address, if not the internet.
+    /// A destination that the machine must reach from its address, if not the internet.
     pub address_peer: Option<ApiAddress>,
     /// How the agent connects its pods to those of other nodes. `None` leaves that to others.
     pub pod_network: Option<PodNetwork>,

@@ -204,7 +204,7 @@ impl Agent {
             commands,
             resolver: Arc::default(),
             pressures: watch::channel(Pressures::default()).0,
-            network: watch::channel(NetworkState::Off).0,
+            network: watch::channel(starting(settings.pod_network)).0,
             static_pod_metrics: Arc::default(),
             eviction_metrics: Arc::default(),
             health: Arc::clone(&start.health),
@@ -483,11 +483,7 @@ impl Agent {
         {
             return Ok(None);
         }
-        let network = Network::open()?;
-        let message = "the agent is setting it up";
-        self.network
-            .send_replace(NetworkState::unavailable("Starting", message.to_owned()));
-        Ok(Some(network))
+        Ok(Some(Network::open()?))
     }
 
     /// Connects the node's pods to those of other nodes, or takes back what an earlier agent published of that.
@@ -585,6 +581,12 @@ impl Agent {
 struct Receivers {
     updates: mpsc::Receiver<PodUpdate>,
     commands: mpsc::Receiver<Command>,
+}
+
+fn starting(network: Option<PodNetwork>) -> NetworkState {
+    network.map_or(NetworkState::Off, |PodNetwork { required, .. }| {
+        NetworkState::Starting { required }
+    })
 }
 
 fn notify(started: Option<oneshot::Sender<()>>) {

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use super::resources::RESOURCES_FILE;
+use crate::agent::data_version;
 use crate::agent::lock::FILE as LOCK_FILE;
 use crate::agent::runtime_record;
 use crate::agent::settings::POD_ADDRESSES;
 
 /// All that an agent creates, in the order of deletion: what a repeated cleanup needs is last. The data directory may
 /// contain other files, such as the user's seccomp profiles.
-pub const FILES: [&str; 11] = [
+pub const FILES: [&str; 13] = [
     "logs",
     "process",
     "pki",
@@ -18,6 +19,8 @@ pub const FILES: [&str; 11] = [
     POD_ADDRESSES,
     runtime_record::NEW_FILE,
     runtime_record::FILE,
+    data_version::NEW_FILE,
+    data_version::FILE,
     "resources.new",
     RESOURCES_FILE,
     LOCK_FILE,

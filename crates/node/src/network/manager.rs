@@ -94,6 +94,8 @@ enum Obstacle {
     Waiting(NetworkState),
     /// The container runtime does not answer, which the node's condition `Ready` says.
     RuntimeDown,
+    /// The other nodes' networks are not listed yet: until then, what was reported before holds.
+    NotListed,
     /// Another network is configured.
     Foreign(PathBuf),
 }
@@ -145,7 +147,7 @@ impl Manager {
                 (NetworkState::Ready, RESYNC.saturating_sub(compared))
             }
             Err(Obstacle::Waiting(state)) => (state, RETRY),
-            Err(Obstacle::RuntimeDown) => return RETRY,
+            Err(Obstacle::RuntimeDown | Obstacle::NotListed) => return RETRY,
             Err(Obstacle::Foreign(path)) => {
                 self.say_foreign(progress, path, "the agent leaves the pod network to it");
                 withdraw(&self.writer, &node).await;
@@ -165,7 +167,7 @@ impl Manager {
             NetworkState::Unavailable { message, .. } => {
                 tracing::warn!("the pod network is not ready: {message}");
             }
-            NetworkState::Off => {}
+            NetworkState::Off | NetworkState::Starting { .. } => {}
         }
         self.state.send_replace(state);
     }
@@ -174,10 +176,11 @@ impl Manager {
         let places = self.places(progress).await?;
         let own = self.publish(progress, node).await?;
         let Progress { members, .. } = progress;
-        let (published, cluster) = members
-            .own(&self.name)
-            .filter(|_| members.is_synced())
-            .ok_or_else(|| waiting_for_range(node))?;
+        if !members.is_synced() {
+            return Err(Obstacle::NotListed);
+        }
+        let own_entry = members.own(&self.name);
+        let (published, cluster) = own_entry.ok_or_else(|| waiting_for_range(node))?;
         let configurations = places.as_ref().map(|places| &*places.configurations);
         let recorded = Resources::add_pod_network(&self.paths.data, configurations);
         recorded.map_err(|error| {
@@ -354,7 +357,7 @@ impl Manager {
 
     /// A firewall's rules are its owner's: it is named, and not changed.
     fn say_firewall(&self) {
-        let dropping = kennel_network::doctor::forward_policies().unwrap_or_default();
+        let dropping = kennel_network::firewall::refusing_forwarded().unwrap_or_default();
         if dropping.is_empty() {
             return;
         }

@@ -23,6 +23,11 @@ pub enum NetworkState {
     /// The agent manages none, and leaves the condition to whoever does.
     #[default]
     Off,
+    /// The agent has just started, and does not know yet: what it wrote before its restart holds.
+    Starting {
+        /// See [`crate::agent::PodNetwork::required`].
+        required: bool,
+    },
     Unavailable {
         /// Of the condition.
         reason: String,
@@ -33,6 +38,8 @@ pub enum NetworkState {
 
 /// All our reasons of the condition `NetworkUnavailable` begin with this, so that an agent clears no others.
 pub(crate) const REASON_PREFIX: &str = "PodNetwork";
+/// The reason of the condition after the agent has left the pod network to somebody else.
+pub(crate) const REASON_OFF: &str = "PodNetworkOff";
 
 impl NetworkState {
     pub(crate) fn unavailable(reason: &str, message: String) -> Self {

@@ -85,7 +85,7 @@ async fn connect(address: &str) -> Result<Channel, tonic::transport::Error> {
     loop {
         match endpoint.connect().await {
             Ok(channel) => return Ok(channel),
-            Err(error) => tracing::trace!(%error, address, "a gRPC probe cannot connect"),
+            Err(error) => tracing::debug!(%error, address, "a gRPC probe cannot connect"),
         }
         tokio::time::sleep(RECONNECT_DELAY).await;
     }

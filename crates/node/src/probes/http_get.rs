@@ -161,7 +161,7 @@ async fn exchange(
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
     let connection = AbortOnDropHandle::new(tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::trace!(%error, "a probe's connection ended");
+            tracing::debug!(%error, "a probe's connection ended");
         }
     }));
     let response = sender.send_request(request).await?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
+use kennel_types::pod::WaitingReason;
 use kennel_types::{ContainerStatus, DaemonSet, Pod, meta};
 use kube::Client;
 use kube::api::{Api, ListParams};
@@ -117,7 +118,7 @@ fn state(pod: &Pod) -> State {
     let statuses = &pod.status.container_statuses;
     let fails = |status: &ContainerStatus| {
         let waiting = status.state.waiting.as_ref();
-        waiting.is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
+        waiting.is_some_and(|waiting| waiting.reason() == WaitingReason::CrashLoopBackOff)
     };
     if pod.metadata.deletion_timestamp.is_some() {
         State::Terminating

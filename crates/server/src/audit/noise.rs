@@ -18,7 +18,7 @@ const ADDRESSES_MAX: usize = 256;
 /// Addresses that a line names.
 const NAMED_MAX: usize = 10;
 
-/// What was counted and not recorded.
+/// Requests that were counted and not recorded.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Suppressed {
     pub(super) requests: u64,
@@ -74,7 +74,7 @@ impl Noise {
         records
     }
 
-    /// What was counted, once the window is over or the log is closed.
+    /// The counts, once the window is over or the log is closed.
     pub(super) fn take(&mut self, now: Instant, closing: bool) -> Option<Suppressed> {
         let is_due = closing || self.is_due || self.is_over(now);
         if self.suppressed == 0 || !is_due {

@@ -1,15 +1,13 @@
 //! Bootstrap tokens, with which nodes join. Each is a secret of type `bootstrap.kubernetes.io/token` in
 //! `kube-system`; its bearer is in the group `system:bootstrappers` until it expires.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use kennel_store::Store;
-use serde::Deserialize;
 
 use super::{TokenError, lookup};
 use crate::object::Head;
+use crate::object::secret::Secret;
 use crate::request::User;
 
 const NAMESPACE: &str = "kube-system";
@@ -18,28 +16,13 @@ const GROUP: &str = "system:bootstrappers";
 const ID_LENGTH: usize = 6;
 const SECRET_LENGTH: usize = 16;
 
-#[derive(Deserialize)]
-struct Secret {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    data: BTreeMap<String, String>,
-}
-
-impl Secret {
-    fn text(&self, key: &str) -> Option<String> {
-        let bytes = STANDARD.decode(self.data.get(key)?).ok()?;
-        String::from_utf8(bytes).ok()
-    }
-}
-
 pub(super) fn user(store: &dyn Store<Head>, token: &str) -> Result<User, TokenError> {
     let (id, token_secret) = split(token).ok_or(TokenError::Unknown)?;
     let name = format!("bootstrap-token-{id}");
     let stored = lookup::find(store, "secrets", Some(NAMESPACE), &name);
     let stored = stored.filter(|stored| lookup::deletion_time(stored).is_none());
     let stored = stored.ok_or(TokenError::Unknown)?;
-    let secret: Secret = serde_json::from_slice(&stored.value).map_err(|_| TokenError::Unknown)?;
+    let secret = Secret::read(&stored.value).ok_or(TokenError::Unknown)?;
     let expected = secret.text("token-secret").unwrap_or_default();
     if !same(token_secret, &expected) || secret.kind != TYPE {
         return Err(TokenError::Unknown);
@@ -105,14 +88,19 @@ fn is_allowed(group: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
     use super::*;
 
     fn secret(fields: &[(&str, &str)]) -> Secret {
         let encode = |(key, value): &(&str, &str)| ((*key).to_owned(), STANDARD.encode(value));
-        Secret {
-            kind: TYPE.to_owned(),
-            data: fields.iter().map(encode).collect(),
-        }
+        let data: BTreeMap<String, String> = fields.iter().map(encode).collect();
+        let stored = json!({"type": TYPE, "data": data}).to_string();
+        Secret::read(stored.as_bytes()).unwrap()
     }
 
     #[test]

@@ -25,7 +25,10 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 /// The accept loop completes an iteration at least this often, for its health check.
 const TURN: Duration = Duration::from_secs(5);
 
-/// Who may connect to a listener.
+/// A connection, and its place among those that may be open.
+type Accepted = (OwnedSemaphorePermit, (TcpStream, SocketAddr));
+
+/// Which clients a listener accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clients {
     All,
@@ -72,8 +75,8 @@ async fn accept_all(
     let permits = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
     let mut logged: Option<Instant> = None;
     loop {
-        accepting.turn();
-        let Ok(accepted) = tokio::time::timeout(TURN, accept(listener, &permits)).await else {
+        accepting.completed_iteration();
+        let Some(accepted) = accept_in_turn(listener, &permits, accepting).await else {
             continue;
         };
         match accepted {
@@ -121,12 +124,58 @@ fn is_broken(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| broken.contains(&errno))
 }
 
-/// Accepts a connection, once fewer than the maximum are open.
-async fn accept(
+/// Tries to accept a connection for one turn.
+async fn accept_in_turn(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> io::Result<(OwnedSemaphorePermit, (TcpStream, SocketAddr))> {
+    accepting: &Accepting,
+) -> Option<io::Result<Accepted>> {
+    let accepted = tokio::time::timeout(TURN, accept(listener, permits)).await;
+    if accepted.is_err() && permits.available_permits() == 0 {
+        accepting.is_full();
+    }
+    accepted.ok()
+}
+
+/// Accepts a connection, once fewer than the maximum are open.
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<Accepted> {
     let permit = Arc::clone(permits).acquire_owned().await;
     let permit = permit.map_err(io::Error::other)?;
     Ok((permit, listener.accept().await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use kennel_core::health::Endpoint;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_listener_whose_connections_are_all_taken_is_not_ready() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let permits = Arc::new(Semaphore::new(1));
+        let accepting = Accepting::new("listener");
+        let failure = |endpoint| {
+            let later = Instant::now() + 8 * TURN;
+            accepting.completed_iteration_at(later);
+            accepting.outcome(endpoint, later).result.err()
+        };
+        // Nobody connects.
+        let turn = || accept_in_turn(&listener, &permits, &accepting);
+        assert!(turn().await.is_none());
+        assert!(failure(Endpoint::Readyz).is_none());
+
+        let taken = Arc::clone(&permits).acquire_owned().await.unwrap();
+        assert!(turn().await.is_none());
+        let reason = failure(Endpoint::Readyz).unwrap();
+        assert!(reason.0.contains("connections to end"), "{reason:?}");
+        assert!(failure(Endpoint::Livez).is_none(), "no reason to restart");
+
+        drop(taken);
+        let address = listener.local_addr().unwrap();
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        assert!(turn().await.is_some_and(|accepted| accepted.is_ok()));
+        accepting.accepted();
+        assert!(failure(Endpoint::Readyz).is_none());
+    }
 }

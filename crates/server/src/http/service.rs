@@ -84,6 +84,15 @@ where
         log.set_long_lived();
         invalidation = recheck::invalidation(api, request, &caller, timeouts.recheck);
     }
+    let authorized = authorized.and_then(|request| {
+        // Rights derive from the same state, so they may be stale, too.
+        match api.store.fresh() {
+            Err(reason) if !is_answered_when_stale(&request) => {
+                Err(ApiError::unavailable(reason.to_string()))
+            }
+            _ => Ok(request),
+        }
+    });
     let outcome = match authorized {
         Ok(request) => {
             let long_lived = (upgrade, invalidation);
@@ -96,6 +105,14 @@ where
     log.write(&api.metrics, &name, response.status().as_u16());
     event.complete(&mut response);
     response.map(|content| Body::new(content, seat, exchange))
+}
+
+/// Whether a request is answered though the store has not confirmed its state for long: health checks and metrics, and reads
+/// that allow any age.
+fn is_answered_when_stale(request: &AuthorizedRequest) -> bool {
+    let is_read = matches!(request.verb, Verb::Get | Verb::List);
+    let any_age = matches!(request.query.resource_version(), Ok(Some(0)));
+    !request.route.is_of_objects() || (is_read && any_age)
 }
 
 /// Waits for a seat, reads the body and serves an authorised request. The seat goes with the answer, until

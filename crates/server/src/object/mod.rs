@@ -8,6 +8,7 @@
 mod document;
 mod head;
 mod pick;
+pub(crate) mod secret;
 mod texts;
 
 use std::sync::Arc;

@@ -2,10 +2,13 @@
 //!
 //! A row says everything the server needs to serve its resource. Discovery, routing and selectors read
 //! its data; the verbs call its rules (`strategy`), its admission, its node restriction, its printer and
-//! its conversion. No other module may branch on the name of a kind.
+//! its conversion. Admission, verbs, objects, the router and watches do not branch on the name of a kind, which a test
+//! checks. What tells requests apart does: heartbeats (`fairness`), nodes' own objects (`authorize::node`), and events in the
+//! storage quota (`Api`).
 
 mod rows;
 mod unserved;
+mod versions;
 
 use kennel_core::quota::Measurement;
 use kennel_types::Verb;
@@ -20,6 +23,8 @@ use crate::table::printers::Printer;
 
 pub use rows::{EMPTY, MEASURED, POSTED, RESOURCES};
 pub(crate) use unserved::instead;
+pub use unserved::{UNSERVED, Unserved};
+pub(crate) use versions::is_version;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -230,7 +235,7 @@ impl EmptyCollection {
     }
 }
 
-/// Whose rights an access review asks about.
+/// The user whose rights an access review asks about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The user who sends it.

@@ -98,6 +98,14 @@ impl Route {
         }
     }
 
+    /// Whether the answer depends on stored objects.
+    pub(crate) fn is_of_objects(&self) -> bool {
+        matches!(
+            self,
+            Self::Objects(_) | Self::Measured(_) | Self::Posted(..) | Self::Certificates(_)
+        )
+    }
+
     /// The kubelet API or pod endpoint that the server forwards the request to, if it does.
     pub(crate) fn connect(&self) -> Option<Connect> {
         let Self::Objects(place) = self else {

@@ -179,20 +179,5 @@ impl Tree {
 
 /// A node as Go's `%#v` shows it.
 fn literal(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => go::quote(text),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(literal).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(members) => {
-            let members = members.iter();
-            let members =
-                members.map(|(name, value)| format!("{}:{}", go::quote(name), literal(value)));
-            let members = members.collect::<Vec<_>>().join(", ");
-            format!("map[interface {{}}]interface {{}}{{{members}}}")
-        }
-        other => other.to_string(),
-    }
+    go::literal(value, "interface {}")
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use kennel_types::ConditionStatus;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, text as column, wide};
@@ -43,8 +44,8 @@ pub(super) fn cells(node: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn status(node: &Value) -> String {
-    let ready = match condition(node, "Ready") {
-        Some("True") => "Ready",
+    let ready = match condition(node, "Ready").map(ConditionStatus::from) {
+        Some(ConditionStatus::True) => "Ready",
         Some(_) => "NotReady",
         None => "Unknown",
     };

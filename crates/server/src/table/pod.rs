@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use kennel_core::pod::resources::is_sidecar;
+use kennel_types::ConditionStatus;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, text as column, wide};
@@ -154,7 +155,7 @@ impl Summary {
             }
         }
         if self.reason == "Completed" && running {
-            let ready = condition(pod, "Ready") == Some("True");
+            let ready = condition(pod, "Ready") == Some(ConditionStatus::True.as_str());
             let reason = if ready { "Running" } else { "NotReady" };
             reason.clone_into(&mut self.reason);
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::options::{DeleteOptions, Propagation};
-use super::update::{commit, may_be_removed};
+use super::update::{Raced, commit, may_be_removed};
 use super::{At, managed_fields, meta, read};
 use crate::admit;
 use crate::api::Api;
@@ -94,16 +94,21 @@ pub(super) async fn delete_object(
     at: At<'_>,
     options: &DeleteOptions,
 ) -> Result<Deleted> {
+    let mut newer = None;
     for _ in 0..ATTEMPTS_MAX {
-        let stored = at.stored(api)?;
+        let stored = match newer.take() {
+            Some(stored) => stored,
+            None => at.stored(api)?,
+        };
         admit::delete(user, at.row, &stored)?;
         let mut new = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
         check_preconditions(&at, options, &new.tree)?;
         let before = metadata(&new.tree);
         mark(at.row, &mut new.tree, options);
         new.ownership = owners_after_mark(at.row, &stored, &before, &new)?;
-        if let Some(deleted) = commit_deletion(api, at, options, &stored, new).await? {
-            return Ok(deleted);
+        match commit_deletion(api, at, options, &stored, new).await? {
+            Ok(deleted) => return Ok(deleted),
+            Err(current) => newer = Some(current),
         }
     }
     Err(ApiError::stale(at.row, at.name))
@@ -137,14 +142,14 @@ fn metadata(tree: &Value) -> Value {
     json!({"metadata": tree["metadata"]})
 }
 
-/// Writes the deletion. `None`: the object was changed meanwhile.
+/// Writes the deletion.
 async fn commit_deletion(
     api: &Api,
     at: At<'_>,
     options: &DeleteOptions,
     stored: &Stored,
     mut new: Document,
-) -> Result<Option<Deleted>> {
+) -> Result<Raced<Deleted>> {
     let remove = may_be_removed(at.row, &new.tree);
     let encoded = new.encode(registry::stored_row(at.row));
     let (value, head) = encoded.map_err(ApiError::internal)?;
@@ -152,13 +157,14 @@ async fn commit_deletion(
     at.row.convert_from_stored(&mut new.tree);
     if !options.dry_run && (remove || !unchanged) {
         let update = (!remove).then_some((value, head, Durability::Synced));
-        let Some(written) = commit(api, at, stored, update).await? else {
-            return Ok(None);
+        let written = match commit(api, at, stored, update).await? {
+            Ok(written) => written,
+            Err(newer) => return Ok(Err(newer)),
         };
         let version = written.revision.to_string();
         tree::set(&mut new.tree, "metadata.resourceVersion", version.into());
     }
-    Ok(Some(if remove {
+    Ok(Ok(if remove {
         Deleted::Removed(new)
     } else {
         Deleted::Waiting(new)

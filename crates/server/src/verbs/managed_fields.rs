@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::decode;
 use crate::kinds;
 use crate::object::Document;
-use crate::registry::{Part, Resource};
+use crate::registry::{self, Part, Resource};
 use crate::request::User;
 use crate::schema::Structure;
 use crate::status::{ApiError, Result};
@@ -105,6 +105,7 @@ pub(super) fn write<T>(
         manager,
         api_version: &row.api_version(),
         subresource: part.subresource(),
+        is_version: &|version| registry::is_version(row, version),
         ignored: &FieldSet::of_names(row.strategy.reset_fields(part)),
         now: Timestamp::from_second(now.as_second()).unwrap_or(now),
     }))

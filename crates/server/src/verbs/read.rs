@@ -1,4 +1,4 @@
-//! Reads: get and list, always from memory.
+//! Reads: get and list, always from memory, once it is confirmed to be up to date where the request asks for that.
 
 use std::time::Duration;
 
@@ -28,8 +28,9 @@ const FUTURE_WAIT: Duration = Duration::from_secs(3);
 pub(super) async fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let at = At::of(place)?;
     let presenter = call.presenter(at.row)?;
-    if let Some(asked) = call.query.resource_version()? {
-        wait_for(api, asked).await?;
+    match call.query.resource_version()? {
+        Some(asked) => wait_for(api, asked).await?,
+        None => confirm(api).await?,
     }
     let stored = match api.projector(at.row) {
         Some(projector) => projector.find(&*api.store, at.name)?,
@@ -43,8 +44,10 @@ pub(super) async fn list(api: &Api, call: &Call, place: &Place) -> Result<Reply>
     let presenter = call.presenter(row)?;
     let filter = Filter::new(row, place.namespace.as_deref(), &call.query)?;
     let request = ListRequest::of(call)?;
-    if let Some(version) = request.not_older_than {
-        wait_for(api, version).await?;
+    match request.not_older_than {
+        Some(version) => wait_for(api, version).await?,
+        None if request.is_newest() => confirm(api).await?,
+        None => {}
     }
     let page = request.page(api, place, &filter)?;
     let mut metadata = Map::new();
@@ -77,6 +80,7 @@ pub(super) async fn list(api: &Api, call: &Call, place: &Place) -> Result<Reply>
 /// The options of a list besides its selectors.
 struct ListRequest {
     limit: Option<usize>,
+    version: Option<u64>,
     exact: Option<u64>,
     not_older_than: Option<u64>,
     continuation: Option<Continuation>,
@@ -106,11 +110,17 @@ impl ListRequest {
         let exact = matching == Some(VersionMatch::Exact);
         Ok(Self {
             // As upstream, a list at resourceVersion 0 ignores the limit.
+            version,
             limit: limit.filter(|_| version != Some(0) || continuation.is_some()),
             exact: version.filter(|_| exact),
             not_older_than: version.filter(|v| !exact && *v > 0),
             continuation,
         })
+    }
+
+    /// Whether the list must show every write that was answered before it was asked for.
+    fn is_newest(&self) -> bool {
+        self.version.is_none() && self.continuation.is_none()
     }
 
     fn page(&self, api: &Api, place: &Place, filter: &Filter) -> Result<Page<Head>> {
@@ -195,6 +205,14 @@ pub(super) fn page(api: &Api, place: &Place, filter: &Filter) -> Page<Head> {
     }
     page.records.retain(|record| filter.matches(&record.head));
     page
+}
+
+/// Waits until memory shows all that any process has written.
+pub(super) async fn confirm(api: &Api) -> Result<()> {
+    let confirmed = api.store.confirm().await;
+    confirmed
+        .map(drop)
+        .map_err(|unconfirmed| ApiError::unavailable(unconfirmed.to_string()))
 }
 
 /// Waits until the store has reached a revision.

@@ -148,8 +148,12 @@ pub(super) async fn modify(
 ) -> Result<Changed> {
     let at = change.at;
     let _lock = admit::lock(api, at.row).await;
+    let mut newer = None;
     for _ in 0..ATTEMPTS_MAX {
-        let stored = at.stored(api)?;
+        let stored = match newer.take() {
+            Some(stored) => stored,
+            None => at.stored(api)?,
+        };
         let mut old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
         at.row.convert_from_stored(&mut old.tree);
         let Edit {
@@ -169,9 +173,9 @@ pub(super) async fn modify(
             notes.warnings.extend(warnings);
         }
         match write(api, change, &stored, old, document).await? {
-            Some(outcome) => return Ok(Changed { outcome, notes }),
-            None if expected.is_some() => return Err(ApiError::stale(at.row, at.name)),
-            None => {}
+            Ok(outcome) => return Ok(Changed { outcome, notes }),
+            Err(_) if expected.is_some() => return Err(ApiError::stale(at.row, at.name)),
+            Err(current) => newer = Some(current),
         }
     }
     Err(ApiError::stale(at.row, at.name))
@@ -257,15 +261,14 @@ fn prepare_and_validate<'a>(
     quota::reserve(write, tree, Some(old))
 }
 
-/// Writes the new version, or removes the object if its deletion has nothing left to wait for. `None`:
-/// the object was changed meanwhile.
+/// Writes the new version, or removes the object if its deletion has nothing left to wait for.
 async fn write(
     api: &Api,
     change: Change<'_>,
     stored: &Stored,
     old: Document,
     mut document: Document,
-) -> Result<Option<Outcome>> {
+) -> Result<Raced<Outcome>> {
     let row = change.at.row;
     let remove = tree::is_deleting(&document.tree) && may_be_removed(row, &document.tree);
     let durability = row.strategy.durability(&document.tree, &old.tree);
@@ -280,7 +283,7 @@ async fn write(
     let is_same = object::same_but_managers((&value, &head), (&stored.value, &stored.head))
         && managed_fields::same_owners(row, &document, &old);
     if is_same && !remove {
-        return Ok(Some(Outcome::Stored(Arc::clone(stored))));
+        return Ok(Ok(Outcome::Stored(Arc::clone(stored))));
     }
     if change.dry_run {
         row.convert_from_stored(&mut document.tree);
@@ -289,7 +292,7 @@ async fn write(
             "metadata.resourceVersion",
             version.into(),
         );
-        return Ok(Some(Outcome::Unstored(document)));
+        return Ok(Ok(Outcome::Unstored(document)));
     }
     // What is being deleted may grow: only so does it go away.
     if !tree::is_deleting(&document.tree) {
@@ -300,11 +303,12 @@ async fn write(
     drop(old);
     let shown = remove.then_some(document);
     let update = (!remove).then_some((value, head, durability));
-    let Some(written) = commit(api, change.at, stored, update).await? else {
-        return Ok(None);
+    let written = match commit(api, change.at, stored, update).await? {
+        Ok(written) => written,
+        Err(newer) => return Ok(Err(newer)),
     };
     let Some(mut document) = shown else {
-        return Ok(Some(Outcome::Stored(written.record)));
+        return Ok(Ok(Outcome::Stored(written.record)));
     };
     row.convert_from_stored(&mut document.tree);
     let version = written.revision.to_string();
@@ -313,17 +317,20 @@ async fn write(
         "metadata.resourceVersion",
         version.into(),
     );
-    Ok(Some(Outcome::Unstored(document)))
+    Ok(Ok(Outcome::Unstored(document)))
 }
 
-/// Replaces the stored version, or without an `update` deletes it. `None`: the object was changed
-/// meanwhile.
+/// The outcome of a write, or if the object was changed meanwhile, its current version. That of the store's answer: memory may be
+/// older.
+pub(super) type Raced<T> = std::result::Result<T, Stored>;
+
+/// Replaces the stored version, or without an `update` deletes it.
 pub(super) async fn commit(
     api: &Api,
     at: At<'_>,
     stored: &Stored,
     update: Option<(Bytes, Head, Durability)>,
-) -> Result<Option<Written<Head>>> {
+) -> Result<Raced<Written<Head>>> {
     let (key, expected) = (at.key(), stored.modified);
     // Before the removal: a crash in between must not leave a removed object with valid certificates.
     if update.is_none()
@@ -343,8 +350,8 @@ pub(super) async fn commit(
         },
     };
     match api.store.write(op).await {
-        Ok(written) => Ok(Some(written)),
-        Err(WriteError::Stale(_)) => Ok(None),
+        Ok(written) => Ok(Ok(written)),
+        Err(WriteError::Stale(current)) => Ok(Err(current)),
         Err(WriteError::Missing) => Err(ApiError::not_found(at.row, at.name)),
         Err(error) => Err(store_failed(&error)),
     }

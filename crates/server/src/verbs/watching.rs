@@ -45,12 +45,15 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
     let begin = Begin::of(call)?;
     let bookmarks = call.query.flag("allowWatchBookmarks")?;
     let timeout = timeout(call)?;
-    if let Begin::State {
-        at_least: Some(version),
-        ..
-    } = begin
-    {
-        read::wait_for(api, version).await?;
+    match begin {
+        Begin::State {
+            at_least: Some(version),
+            ..
+        } => read::wait_for(api, version).await?,
+        Begin::State { .. } if call.query.resource_version()?.is_none() => {
+            read::confirm(api).await?;
+        }
+        _ => {}
     }
     let projector = api.projector(row);
     let subscription = match &projector {

@@ -360,7 +360,11 @@ async fn feed(hub: Arc<Hub>, store: Arc<dyn Store<Head>>, changed: Arc<Notify>) 
                     hub.send(&events);
                     changed.notify_waiters();
                 }
-                Err(WatchEnd::TooSlow | WatchEnd::Reset) => break,
+                Err(WatchEnd::TooSlow) => break,
+                Err(WatchEnd::Reset) => {
+                    hub.end_all(store.revision());
+                    break;
+                }
                 Err(WatchEnd::Closed) => return hub.close(),
             }
         }

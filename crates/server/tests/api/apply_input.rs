@@ -1,11 +1,11 @@
 //! What server-side apply refuses, in upstream's words: bodies that are no YAML or no configuration, options, and values
 //! that do not fit the schema.
 
-use http::header;
+use http::{Method, header};
 use serde_json::{Value, json};
 
 use crate::apply::{APPLY, config_map, path};
-use crate::fixture::{DAEMONSETS, MAPS, MERGE, PODS, TestServer, daemonset, pod};
+use crate::fixture::{DAEMONSETS, MAPS, MERGE, PODS, TestServer, daemonset, pod, request};
 
 #[tokio::test]
 async fn yaml_is_applied_and_its_mistakes_are_named() {
@@ -205,6 +205,16 @@ async fn bodies_that_are_no_configuration_are_refused() {
     }
 }
 
+/// A merge key stands for the members of what it names; those beside it win.
+#[tokio::test]
+async fn merge_keys_of_yaml_are_read() {
+    let server = TestServer::new().await;
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: &base {k: '1', l: '1'}}\n\
+        data: {<<: *base, l: '2'}\n";
+    let made = server.patch_text(APPLY, &path("m"), yaml).await.is(201);
+    assert_eq!(made["data"], json!({"k": "1", "l": "2"}));
+}
+
 #[tokio::test]
 async fn options_are_checked() {
     let server = TestServer::new().await;
@@ -286,6 +296,30 @@ async fn values_that_do_not_fit_the_schema_are_named() {
             .is(500);
         assert_eq!(status["message"], format!("{what}{expected}"));
     }
+}
+
+/// As upstream, one of the keys is enough to tell an item from others; validation asks for the rest.
+#[tokio::test]
+async fn a_part_of_the_keys_of_an_item_is_a_key() {
+    let server = TestServer::new().await;
+    let path = format!("{PODS}/p?fieldManager=m");
+    let body = |ports: Value| {
+        let mut pod = pod("p");
+        pod["apiVersion"] = "v1".into();
+        pod["kind"] = "Pod".into();
+        pod["spec"]["containers"][0]["ports"] = ports;
+        pod
+    };
+    let one = body(json!([{"protocol": "UDP"}]));
+    let refused = server.patch(APPLY, &path, &one).await;
+    let message = refused.fails(422, "Invalid")["message"].clone();
+    let words = "spec.containers[0].ports[0].containerPort: Required value";
+    assert!(message.as_str().unwrap().ends_with(words), "{message}");
+    let twice = body(json!([{"protocol": "UDP", "name": "a"}, {"protocol": "UDP", "name": "b"}]));
+    let refused = server.patch(APPLY, &path, &twice).await;
+    let message = refused.is(500)["message"].clone();
+    let words = ".ports: duplicate entries for key [protocol=\"UDP\"]";
+    assert!(message.as_str().unwrap().ends_with(words), "{message}");
 }
 
 /// The name of a pull secret has a default, which is empty: two of them without a name are the same.
@@ -421,6 +455,26 @@ async fn the_media_type_is_taken_without_its_parameters_and_no_other_is() {
             accepted,
         );
     }
+}
+
+/// An apply is a PATCH: an object that is posted or put is no configuration.
+#[tokio::test]
+async fn a_configuration_is_neither_posted_nor_put() {
+    let server = TestServer::new().await;
+    server.map("a", &json!({"k": "1"})).await;
+    let body = config_map(&json!({"k": "2"})).to_string();
+    for (method, path) in [(Method::POST, MAPS.to_owned()), (Method::PUT, path("m"))] {
+        let mut sent = request(method, &path, None);
+        *sent.body_mut() = body.clone().into();
+        let kind = header::HeaderValue::from_static(APPLY);
+        sent.headers_mut().insert(header::CONTENT_TYPE, kind);
+        let refused = server.send(sent).await;
+        let message = refused.fails(415, "UnsupportedMediaType")["message"].clone();
+        let words = "the body of the request was in an unknown format";
+        assert!(message.as_str().unwrap().starts_with(words), "{message}");
+    }
+    let kept = server.get(&format!("{MAPS}/a")).await.ok();
+    assert_eq!(kept["data"], json!({"k": "1"}));
 }
 
 #[tokio::test]

@@ -253,6 +253,13 @@ async fn informers_read_eight_kinds_and_write_nothing() {
     check("an informer", user, INFORMERS).await;
 }
 
+/// Its lease is in another namespace than those that are tried here.
+#[tokio::test]
+async fn the_leader_election_of_controllers_has_a_right_to_its_lease_alone() {
+    let user = User::authenticated("system:kennel:controller-manager", Vec::new());
+    check("the controllers' election", user, &[]).await;
+}
+
 #[tokio::test]
 async fn the_dns_server_reads_three_kinds_and_writes_nothing() {
     let user = User::authenticated("system:kennel:dns", Vec::new());

@@ -170,8 +170,6 @@ async fn paths_that_name_nothing_are_not_found() {
         "/nothing",
         "/api/v2",
         "/apis/none.example/v1",
-        "/api/v1/widgets",
-        "/api/v1/namespaces/default/widgets",
         "/api/v1/namespaces/default/nodes",
         "/api/v1/pods/p",
         "/api/v1/namespaces/default/pods/p/widgets",
@@ -187,6 +185,22 @@ async fn paths_that_name_nothing_are_not_found() {
 async fn a_resource_that_is_not_served_leads_to_what_is() {
     let server = TestServer::new().await;
     let missing = "the server could not find the requested resource";
+    let list = "docs/reference/api.md lists the resources that";
+    for (path, words) in [
+        ("/api/v1/widgets", format!("{list} Kennel has")),
+        (
+            "/api/v1/namespaces/default/widgets",
+            format!("{list} Kennel has"),
+        ),
+        (
+            "/apis/example.com/v1/namespaces/default/widgets/one",
+            format!("Kennel has no custom resources; {list} it has"),
+        ),
+    ] {
+        let answer = server.get(path).await;
+        let status = answer.says(404, "NotFound", &format!("{missing}: {words}"));
+        assert_eq!(status["details"], json!({}), "{path}");
+    }
     let old = server.get("/apis/apps/v1beta1/daemonsets").await;
     let words = format!("{missing}: daemonsets are served as apps/v1");
     let status = old.says(404, "NotFound", &words);

@@ -98,6 +98,45 @@ async fn a_new_object_that_resets_its_managers_has_its_creator() {
     assert_eq!(managers(&made.is(201)), ["me"]);
 }
 
+/// Of any verb that writes fields; the message names its options.
+#[tokio::test]
+async fn a_field_manager_has_bounds_in_every_write() {
+    let server = TestServer::new().await;
+    let made = server.map("a", &json!({"k": "1"})).await;
+    for (manager, words) in [
+        (
+            "x".repeat(129),
+            "Too long: may not be more than 128 bytes".to_owned(),
+        ),
+        (
+            "a%07b".to_owned(),
+            "Invalid value: \"a\\ab\": invalid character U+0007 (at position 1)".to_owned(),
+        ),
+    ] {
+        let message =
+            |options: &str| format!("{options}.meta.k8s.io \"\" is invalid: fieldManager: {words}");
+        let create = format!("{MAPS}?fieldManager={manager}");
+        let created = server.post(&create, &map("b", &json!({}))).await;
+        created.says(422, "Invalid", &message("CreateOptions"));
+        let one = format!("{A}?fieldManager={manager}");
+        let put = server.put(&one, &made).await;
+        put.says(422, "Invalid", &message("UpdateOptions"));
+        for kind in [MERGE, STRATEGIC, JSON_PATCH] {
+            let patch = if kind == JSON_PATCH {
+                json!([])
+            } else {
+                json!({})
+            };
+            let patched = server.patch(kind, &one, &patch).await;
+            patched.says(422, "Invalid", &message("PatchOptions"));
+        }
+    }
+    let longest = format!("{A}?fieldManager={}", "x".repeat(128));
+    let patch = json!({"data": {"k": "2"}});
+    let patched = server.patch(MERGE, &longest, &patch).await.ok();
+    assert!(managers(&patched).contains(&"x".repeat(128)));
+}
+
 /// What a client that does not know managers, or a broken one, sends is no reason to forget them.
 #[tokio::test]
 async fn managers_that_are_left_out_or_cannot_be_read_are_kept() {

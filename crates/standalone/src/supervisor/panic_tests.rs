@@ -9,6 +9,7 @@ use http::{Method, Request};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kennel_control::daemonset::{self, Settings};
+use kennel_control::frame::Setup;
 use kennel_control::nodes::lifecycle;
 use kennel_control::scheduler;
 use kennel_simulation::{Clients, Simulation};
@@ -45,16 +46,17 @@ fn components(server: &Server) -> Supervisor {
     let mut supervisor = Supervisor::new(server.client("informers"));
     let controller = panicking(server.client("controller"));
     supervisor.start_controller("daemonset controller", move |informers, stop| {
-        daemonset::run(controller.clone(), informers, Settings::default(), stop)
+        let setup = Setup::unfenced(stop);
+        daemonset::run(controller.clone(), informers, Settings::default(), setup)
     });
     let client = server.client("scheduler");
     supervisor.start_controller("scheduler", move |informers, stop| {
-        scheduler::run(client.clone(), informers, stop)
+        scheduler::run(client.clone(), informers, Setup::unfenced(stop))
     });
     let client = server.client("node lifecycle");
     supervisor.start_controller("node lifecycle controller", move |informers, stop| {
         let settings = lifecycle::Settings::default();
-        lifecycle::run(client.clone(), informers, settings, stop)
+        lifecycle::run(client.clone(), informers, settings, Setup::unfenced(stop))
     });
     let api = server.api();
     supervisor.start("simulated nodes", move |_, stop| {

@@ -24,23 +24,27 @@ pub(super) struct Table<H> {
 
 impl<H> Collection<H> {
     pub(super) fn new(prefix: &str, records: Vec<Arc<Record<H>>>, revision: Revision) -> Self {
-        // Collecting sorts once and builds the tree bottom-up, much faster than inserting.
-        let index = records
-            .into_iter()
-            .map(|r| (Arc::clone(&r.key), r))
-            .collect();
         Self {
             prefix: prefix.into(),
-            table: RwLock::new(Table {
-                index,
-                ring: Ring::new(revision),
-            }),
+            table: RwLock::new(Table::new(records, revision)),
             watchers: Mutex::new(Registry::default()),
         }
     }
 }
 
 impl<H> Table<H> {
+    pub(super) fn new(records: Vec<Arc<Record<H>>>, revision: Revision) -> Self {
+        // Collecting sorts once and builds the tree bottom-up, much faster than inserting.
+        let index = records
+            .into_iter()
+            .map(|r| (Arc::clone(&r.key), r))
+            .collect();
+        Self {
+            index,
+            ring: Ring::new(revision),
+        }
+    }
+
     /// Applies one event; returns by how many bytes history grew.
     pub(super) fn apply(&mut self, event: &Arc<Event<H>>, now: Instant) -> usize {
         match &event.after {

@@ -20,7 +20,7 @@ pub use self::watch::Watch;
 use self::collection::{Collection, Table};
 use self::ring::Dropped;
 use self::watch::Watcher;
-use crate::error::{Compacted, RangeAtError};
+use crate::error::{Compacted, RangeAtError, WatchEnd};
 use crate::record::{Event, History, Page, Record, Revision};
 
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,30 @@ pub struct Limits {
     pub history_age: Duration,
     /// How many live events a watch may buffer.
     pub watch_buffer: usize,
+}
+
+/// About 20,000 pod updates of 3 KiB: four seconds of the fastest rollout.
+const HISTORY_BYTES: usize = 64 << 20;
+
+/// For small clusters: more than all of their state.
+const HISTORY_MIN_BYTES: usize = 16 << 20;
+
+/// As long as etcd keeps it for Kubernetes: clients that reconnect sooner need not list again.
+const HISTORY_AGE: Duration = Duration::from_mins(5);
+
+/// Unread live events per watch: about three seconds of the fastest rollout (5,000 writes a second),
+/// and at most 128 KiB of pointers to events that history mostly holds anyway.
+const WATCH_BUFFER_EVENTS: usize = 16_384;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            history_bytes: HISTORY_BYTES,
+            history_min_bytes: HISTORY_MIN_BYTES,
+            history_age: HISTORY_AGE,
+            watch_buffer: WATCH_BUFFER_EVENTS,
+        }
+    }
 }
 
 pub struct Memory<H> {
@@ -281,6 +305,46 @@ impl<H> Memory<H> {
 
     pub fn history_bytes(&self) -> usize {
         self.history_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Replaces the whole state by that of `revision`, which may be older than the current one, and ends all watches with
+    /// [`WatchEnd::Reset`]. History starts empty.
+    pub fn reset(&self, records: Vec<Arc<Record<H>>>, revision: Revision) {
+        let state_bytes = records.iter().map(|record| record.value.len()).sum();
+        let mut contents: Vec<Vec<Arc<Record<H>>>> =
+            self.collections.iter().map(|_| Vec::new()).collect();
+        for record in records {
+            contents[collection::home(&self.collections, &record.key)].push(record);
+        }
+        let fresh = contents
+            .into_iter()
+            .map(|records| Table::new(records, revision));
+        // The same order as in `watch`: no watch is registered between the two states.
+        let mut registries: Vec<_> = self
+            .collections
+            .iter()
+            .map(|collection| lock(&collection.watchers))
+            .collect();
+        let mut tables: Vec<_> = self
+            .collections
+            .iter()
+            .map(|collection| write(&collection.table))
+            .collect();
+        let old: Vec<Table<H>> = tables
+            .iter_mut()
+            .zip(fresh)
+            .map(|(table, fresh)| std::mem::replace(&mut **table, fresh))
+            .collect();
+        self.revision.store(revision, Ordering::Release);
+        self.delivered.store(revision, Ordering::Release);
+        self.history_bytes.store(0, Ordering::Relaxed);
+        self.state_bytes.store(state_bytes, Ordering::Relaxed);
+        for registry in &mut registries {
+            registry.end_all(WatchEnd::Reset);
+        }
+        drop((tables, registries));
+        // Freed with no lock held.
+        drop(old);
     }
 
     /// Ends all current and future watches after the events that were delivered.

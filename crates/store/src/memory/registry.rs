@@ -73,9 +73,14 @@ impl<H> Registry<H> {
 
     pub(super) fn close(&mut self) {
         self.closed = true;
+        self.end_all(WatchEnd::Closed);
+    }
+
+    /// Ends all current watches.
+    pub(super) fn end_all(&mut self, end: WatchEnd) {
         for watchers in std::mem::take(&mut self.by_length).into_values() {
             for watcher in watchers.into_values().flatten() {
-                watcher.end(WatchEnd::Closed);
+                watcher.end(end);
             }
         }
     }

@@ -199,3 +199,26 @@ fn a_watch_from_the_future_waits_for_it() {
     put(&memory, "/busy/1", 10, now);
     assert_eq!(watch.try_next().unwrap().unwrap()[0].revision, 3);
 }
+
+#[tokio::test]
+async fn a_reset_ends_watches_and_may_go_back() {
+    let memory = memory(unlimited());
+    for n in 0..3 {
+        put(&memory, &format!("/busy/{n}"), 10, Instant::now());
+    }
+    let mut watch = memory.watch("/busy/", 2).unwrap();
+    assert!(!watch.has_gap());
+    let kept = memory.get("/busy/0").unwrap();
+    memory.reset(vec![kept], 1);
+    // What was delivered is read first.
+    assert_eq!(watch.next().await.unwrap().len(), 1);
+    assert_eq!(watch.next().await.unwrap_err(), WatchEnd::Reset);
+    assert!(watch.has_gap());
+    assert_eq!((memory.revision(), memory.state_bytes()), (1, 10));
+    assert_eq!(memory.history_bytes(), 0);
+    assert_eq!(memory.range("", None, None).records.len(), 1);
+    assert_eq!(compacted(&memory, "/busy/", 0), Some(1));
+    let mut watch = memory.watch("/busy/", 1).unwrap();
+    put(&memory, "/busy/9", 10, Instant::now());
+    assert_eq!(watch.next().await.unwrap()[0].revision, 2);
+}

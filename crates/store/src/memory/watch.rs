@@ -26,6 +26,12 @@ struct Buffer<H> {
     end: Option<WatchEnd>,
 }
 
+impl<H> Buffer<H> {
+    fn has_gap(&self) -> bool {
+        matches!(self.end, Some(WatchEnd::TooSlow | WatchEnd::Reset))
+    }
+}
+
 #[derive(PartialEq, Eq)]
 pub(super) enum Offer {
     /// Also if the replay already had it.
@@ -129,13 +135,18 @@ impl<H> Watch<H> {
         taken
     }
 
+    /// Whether events are missing after those that it has buffered.
+    pub fn has_gap(&self) -> bool {
+        lock(&self.watcher.buffer).has_gap()
+    }
+
     /// A revision up to which this watch has returned all events: a new watch may continue from here. It also
     /// advances while nothing happens under the prefix. `None` until the replay has been taken.
     pub fn progress(&self) -> Option<Revision> {
         // Read first: everything delivered before the buffer is seen empty has been taken.
         let delivered = self.memory.delivered();
         let buffer = lock(&self.watcher.buffer);
-        if buffer.events.is_empty() && buffer.end != Some(WatchEnd::TooSlow) {
+        if buffer.events.is_empty() && !buffer.has_gap() {
             return Some(delivered.max(self.watcher.registered_at).max(self.taken));
         }
         (self.taken > 0).then_some(self.taken)

@@ -18,6 +18,15 @@ struct Rejection<H> {
     by_batch: bool,
 }
 
+/// What a failed commit means for its writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Nothing was stored.
+    Certain,
+    /// A crash before the next commit may leave all of them stored.
+    Uncertain,
+}
+
 /// A batch with every decision made.
 pub(super) struct Batch<H> {
     /// One event per accepted write, in revision order.
@@ -76,7 +85,11 @@ impl<H: Send + Sync + 'static> Batch<H> {
 
     /// Answers all callers after a failed commit. Rejections that do not depend on the batch stay as they
     /// are. Returns deletes for an attempt of their own, unless the batch had nothing else.
-    pub(super) fn fail(self, reason: &str) -> Vec<Request<H>> {
+    pub(super) fn fail(self, reason: &str, failure: Failure) -> Vec<Request<H>> {
+        let error = || match failure {
+            Failure::Certain => WriteError::Unavailable(reason.to_owned()),
+            Failure::Uncertain => WriteError::Unknown(reason.to_owned()),
+        };
         let only_deletes = self.events.iter().all(|event| event.after.is_none());
         let mut deletes = Vec::new();
         for ((answer, written), event) in self.accepted.into_iter().zip(&self.events) {
@@ -87,7 +100,7 @@ impl<H: Send + Sync + 'static> Batch<H> {
                     answer,
                 });
             } else {
-                drop(answer.send(Err(WriteError::Unavailable(reason.to_owned()))));
+                drop(answer.send(Err(error())));
             }
         }
         for (answer, Rejection { error, by_batch }) in self.rejected {
@@ -126,38 +139,24 @@ impl<H: Send + Sync + 'static> Staging<'_, H> {
                 return reject(WriteError::Stale(current));
             }
             (Op::Create { key, value, head }, None) => {
-                let (created, modified) = (revision, revision);
-                let key: Arc<str> = key.into();
                 let after = Record {
-                    key: Arc::clone(&key),
+                    key: key.into(),
                     value,
-                    created,
-                    modified,
+                    created: revision,
+                    modified: revision,
                     head,
                 };
-                Event {
-                    revision,
-                    key,
-                    before: None,
-                    after: Some(Arc::new(after)),
-                }
+                written(None, after)
             }
             (Op::Update { value, head, .. }, Some(before)) => {
-                let key = Arc::clone(&before.key);
-                let (created, modified) = (before.created, revision);
                 let after = Record {
-                    key: Arc::clone(&key),
+                    key: Arc::clone(&before.key),
                     value,
-                    created,
-                    modified,
+                    created: before.created,
+                    modified: revision,
                     head,
                 };
-                Event {
-                    revision,
-                    key,
-                    before: Some(before),
-                    after: Some(Arc::new(after)),
-                }
+                written(Some(before), after)
             }
             (Op::Delete { .. }, Some(before)) => Event {
                 revision,
@@ -170,5 +169,15 @@ impl<H: Send + Sync + 'static> Staging<'_, H> {
         self.changed
             .insert(Arc::clone(&event.key), event.after.clone());
         Ok(Arc::new(event))
+    }
+}
+
+/// A record that was created or updated.
+fn written<H>(before: Option<Arc<Record<H>>>, after: Record<H>) -> Event<H> {
+    Event {
+        revision: after.modified,
+        key: Arc::clone(&after.key),
+        before,
+        after: Some(Arc::new(after)),
     }
 }

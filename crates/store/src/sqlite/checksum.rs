@@ -12,9 +12,24 @@ pub(super) fn checksum(created: i64, modified: i64, key: &str, stored: &[u8]) ->
     i64::from(crc.sum())
 }
 
+/// The checksum of the counter of revisions.
+pub(super) fn checksum_of_revision(reserved: i64) -> i64 {
+    let mut crc = flate2::Crc::new();
+    crc.update(b"revision");
+    crc.update(&reserved.to_be_bytes());
+    i64::from(crc.sum())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::checksum;
+    use super::{checksum, checksum_of_revision};
+
+    /// The formula must not change: it is in the files.
+    #[test]
+    fn the_counter_has_a_checksum() {
+        // zlib.crc32(b"revision" + struct.pack(">q", 65536)) in Python.
+        assert_eq!(checksum_of_revision(65_536), 2_479_725_127);
+    }
 
     /// The formula must not change: it is in the files.
     #[test]

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::stats::Stats;
 
-/// A checkpoint syncs the log before copying it and the database file after, and makes the next
-/// commit sync the head of the new log before filling it.
-const SYNCS_PER_CHECKPOINT: u64 = 3;
+/// A checkpoint syncs the log before copying it and the database file after, and makes a commit, which syncs the head of the new
+/// log before filling it.
+const SYNCS_PER_CHECKPOINT: u64 = 4;
 
 #[derive(Default)]
 pub(super) struct Counters {

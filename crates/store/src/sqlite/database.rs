@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::checksum::checksum;
+use super::checksum::{checksum, checksum_of_revision};
+use super::log_check;
+use super::options::Options;
 use super::schema::{self, PAGE_BYTES};
 use crate::error::OpenError;
 use crate::record::{Event, Record, Revision};
@@ -24,9 +26,11 @@ const REVISION_BLOCK: Revision = 1 << 16;
 /// can then continue for a while even when the disk fails.
 const REVISION_LOW: Revision = REVISION_BLOCK / 2;
 
-/// The log is copied into the file after about this many pages (16 MB): rarely enough that a page
-/// rewritten often is copied once, often enough that copying takes tens of milliseconds.
-const CHECKPOINT_PAGES: usize = 4096;
+/// How far a damaged counter goes on beyond the greatest stored revision: more than can have been assigned since.
+const REVISIONS_AHEAD: Revision = 1 << 32;
+
+/// Leaves room for more, whatever a damaged row says.
+const REVISION_MAX: Revision = 1 << 62;
 
 pub(super) struct Database {
     connection: Connection,
@@ -37,23 +41,23 @@ pub(super) struct Database {
     reserved: Revision,
     /// Approximate length of the log.
     log_pages: usize,
+    /// The length at which the log is copied into the file.
+    checkpoint_pages: usize,
     seal: Option<Arc<dyn Seal>>,
     /// The name of the seal that the whole file was last written with.
     sealed_as: String,
 }
 
 impl Database {
-    /// Opens the database in `dir`, creating it when there is none.
-    pub(super) fn open(dir: &Path, seal: Option<Arc<dyn Seal>>) -> Result<Self, OpenError> {
-        let path = dir.join(DATABASE_FILE);
+    /// Opens the database in `options.dir`, creating it when there is none.
+    pub(super) fn open(options: &Options) -> Result<Self, OpenError> {
+        let path = options.dir.join(DATABASE_FILE);
         let connection = schema::open(&path)?;
         let failed = |source| OpenError::Database {
             path: path.clone(),
             source,
         };
-        let reserved = connection
-            .query_row("SELECT reserved FROM revision", [], |row| unsigned(row, 0))
-            .map_err(failed)?;
+        let reserved = read_reserved(&connection, &path).map_err(failed)?;
         let sealed_as = schema::sealed_as(&connection).map_err(failed)?;
         let log_pages = log_pages(&path);
         Ok(Self {
@@ -62,7 +66,8 @@ impl Database {
             revision: reserved,
             reserved,
             log_pages,
-            seal,
+            checkpoint_pages: options.checkpoint_pages,
+            seal: options.seal.clone(),
             sealed_as,
         })
     }
@@ -168,12 +173,13 @@ impl Database {
         Ok(true)
     }
 
-    /// A transaction that changes nothing and is synced like any other.
+    /// A transaction that only reserves one more revision. SQLite would neither write nor sync one that changes nothing.
     pub(super) fn commit_nothing(&mut self) -> rusqlite::Result<()> {
-        let reserved = self.reserved;
+        let reserved = self.reserved + 1;
         let transaction = begin(&mut self.connection)?;
         write_reserved(&transaction, reserved)?;
         transaction.commit()?;
+        self.reserved = reserved;
         self.log_pages += 1;
         Ok(())
     }
@@ -185,14 +191,21 @@ impl Database {
 
     /// Whether the log has grown long enough to be copied into the file.
     pub(super) fn wants_checkpoint(&self) -> bool {
-        self.log_pages >= CHECKPOINT_PAGES
+        self.log_pages >= self.checkpoint_pages
     }
 
-    /// Copies the log into the file; the next commit then starts the log over.
+    /// Copies the log into the file, and makes a commit, with which the log starts over. Without that, a start that could not
+    /// read the last commit of the old log would combine older pages of the log with newer ones of the file.
     pub(super) fn checkpoint(&mut self) -> rusqlite::Result<()> {
         self.log_pages = 0;
         self.connection
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        self.commit_nothing()
+    }
+
+    /// Whether a commit that failed may be found by a start, if the process ends before the next commit.
+    pub(super) fn may_hold_failed_commit(&self) -> bool {
+        log_check::holds_failed_commit(&self.path).unwrap_or(true)
     }
 
     /// Closes the file and records that no revision after `last` was assigned.
@@ -208,9 +221,7 @@ impl Database {
 /// The length of a log that a crash left behind: a server that crashes early each time must still get to
 /// checkpoint it.
 fn log_pages(path: &Path) -> usize {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let bytes = std::fs::metadata(log).map_or(0, |log| log.len());
+    let bytes = std::fs::metadata(log_check::path_of(path)).map_or(0, |log| log.len());
     usize::try_from(bytes).map_or(usize::MAX, |bytes| bytes / PAGE_BYTES)
 }
 
@@ -262,9 +273,38 @@ fn update<H>(
     one_row(statement.execute(params![created, modified, value, sum])?)
 }
 
-fn write_reserved(transaction: &Transaction<'_>, reserved: Revision) -> rusqlite::Result<()> {
-    let mut statement = transaction.prepare_cached("UPDATE revision SET reserved = ?1")?;
-    one_row(statement.execute([signed(reserved)])?)
+pub(super) fn write_reserved(
+    transaction: &Transaction<'_>,
+    reserved: Revision,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE revision SET reserved = ?1, checksum = ?2";
+    let reserved = signed(reserved);
+    let mut statement = transaction.prepare_cached(sql)?;
+    one_row(statement.execute([reserved, checksum_of_revision(reserved)])?)
+}
+
+/// The end of the reserved block. If it is damaged, revisions go on far beyond all that are stored, as after a restore.
+fn read_reserved(connection: &Connection, path: &Path) -> rusqlite::Result<Revision> {
+    let sql = "SELECT reserved, checksum FROM revision";
+    let read = connection.query_row(sql, [], |row| {
+        let number = |at: usize| row.get_ref(at).map(|value| value.as_i64_or_null());
+        Ok((number(0)?, number(1)?))
+    })?;
+    if let (Ok(Some(reserved)), Ok(sum)) = read
+        && let Ok(revision) = Revision::try_from(reserved)
+        && sum.is_none_or(|sum| sum == checksum_of_revision(reserved))
+    {
+        return Ok(revision);
+    }
+    let sql = "SELECT max(max(created, modified)) FROM kv WHERE typeof(modified) = 'integer'";
+    let greatest: Option<i64> = connection.query_row(sql, [], |row| row.get(0))?;
+    let greatest = greatest.and_then(|revision| Revision::try_from(revision).ok());
+    let next = greatest.unwrap_or(0).min(REVISION_MAX) + REVISIONS_AHEAD;
+    tracing::error!(
+        "the counter of revisions in {} is damaged; it goes on at {next}, beyond every stored revision",
+        path.display()
+    );
+    Ok(next)
 }
 
 /// Fails if a row is missing that memory has: another process must have written to the file.
@@ -289,4 +329,34 @@ pub(super) fn signed(revision: Revision) -> i64 {
 pub(super) fn unsigned(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Revision> {
     let number: i64 = row.get(at)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(at, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Health checks rely on it: they ask whether the disk takes a write.
+    #[test]
+    fn a_commit_of_nothing_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut database = Database::open(&Options::new(dir.path())).unwrap();
+        for _ in 0..3 {
+            let before = log_pages(&database.path);
+            database.commit_nothing().unwrap();
+            assert_eq!(log_pages(&database.path), before + 1);
+        }
+    }
+
+    /// A damaged last commit of a log that was copied would otherwise hide what the copy holds.
+    #[test]
+    fn a_checkpoint_begins_the_log_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut database = Database::open(&Options::new(dir.path())).unwrap();
+        let log = log_check::path_of(&database.path);
+        let salts = || std::fs::read(&log).unwrap()[16..24].to_vec();
+        database.commit_nothing().unwrap();
+        let before = salts();
+        database.checkpoint().unwrap();
+        assert_ne!(salts(), before);
+    }
 }

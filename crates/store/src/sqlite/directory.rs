@@ -61,6 +61,12 @@ impl Directory {
     }
 }
 
+/// Whether a process has locked the directory.
+pub(super) fn is_in_use(dir: &Path) -> bool {
+    let locked = |lock: &File| rustix::fs::flock(lock, FlockOperation::NonBlockingLockShared);
+    File::open(dir.join(LOCK_FILE)).is_ok_and(|lock| locked(&lock) == Err(Errno::WOULDBLOCK))
+}
+
 /// Whether the open file is still the one at this path.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let there = match path.metadata() {

@@ -24,7 +24,7 @@ pub(super) struct Liveness {
 }
 
 struct State {
-    turned: Instant,
+    iterated: Instant,
     /// The last commit that succeeded.
     committed: Instant,
     /// When a health check asked for a commit that has not come yet.
@@ -38,7 +38,7 @@ impl Liveness {
         let now = Instant::now();
         Self {
             state: Mutex::new(State {
-                turned: now,
+                iterated: now,
                 committed: now,
                 asked: None,
                 failure: None,
@@ -52,8 +52,8 @@ impl Liveness {
     }
 
     /// The writer has completed an iteration.
-    pub(super) fn turn(&self) {
-        self.state().turned = Instant::now();
+    pub(super) fn completed_iteration(&self) {
+        self.state().iterated = Instant::now();
     }
 
     pub(super) fn committed(&self) {
@@ -85,7 +85,7 @@ impl Liveness {
             return WriterHealth::Ended;
         }
         let mut state = self.state();
-        let silence = now.saturating_duration_since(state.turned);
+        let silence = now.saturating_duration_since(state.iterated);
         if silence > STALL {
             return WriterHealth::Stalled(silence);
         }
@@ -139,7 +139,7 @@ mod tests {
         let liveness = Liveness::new();
         let now = Instant::now();
         let turning_at = |seconds| {
-            liveness.state().turned = now + Duration::from_secs(seconds);
+            liveness.state().iterated = now + Duration::from_secs(seconds);
             liveness.health(now + Duration::from_secs(seconds))
         };
         assert_eq!(turning_at(15), WriterHealth::Healthy);

@@ -31,8 +31,12 @@ const CHECKSUMS: &str = "
         reason TEXT NOT NULL
     );";
 
+/// Version 3. The counter has no checksum until it is next written.
+const CHECKSUM_OF_REVISION: &str = "
+    ALTER TABLE revision ADD COLUMN checksum INTEGER;";
+
 /// The step at index n leads from version n to version n + 1.
-const STEPS: [&str; 2] = [OBJECTS, CHECKSUMS];
+const STEPS: [&str; 3] = [OBJECTS, CHECKSUMS, CHECKSUM_OF_REVISION];
 
 /// The version that this program writes.
 #[expect(

@@ -9,6 +9,7 @@ mod database;
 mod directory;
 mod liveness;
 mod load;
+mod log_check;
 mod migrate;
 mod offline;
 mod options;
@@ -28,6 +29,7 @@ use tokio::sync::oneshot;
 
 pub use self::database::DATABASE_FILE;
 pub use self::directory::{Directory, LOCK_FILE};
+pub use self::log_check::LogDamage;
 pub use self::migrate::SCHEMA_VERSION;
 pub use self::offline::{Offline, RawValue, ValueReport};
 pub use self::options::Options;
@@ -64,7 +66,7 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
         decode: impl Fn(&str, &Bytes) -> Result<H, DecodeError> + Send + Sync + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let directory = Directory::acquire(&options.dir)?;
-        let mut database = Database::open(&options.dir, options.seal.clone())?;
+        let mut database = Database::open(&options)?;
         let load::Loaded {
             records,
             stale,

@@ -9,8 +9,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 use super::check;
 use super::checksum::checksum;
 use super::damaged;
-use super::database::{DATABASE_FILE, signed, unsigned};
+use super::database::{DATABASE_FILE, signed, unsigned, write_reserved};
+use super::directory::is_in_use;
 use super::load::{self, Row, Unreadable};
+use super::log_check::{self, LogDamage};
 use super::migrate::WITH_CHECKSUMS;
 use super::schema;
 use crate::DamagedValue;
@@ -152,8 +154,21 @@ impl Offline {
         read().map_err(|source| self.failed(source))
     }
 
-    /// Writes a consistent copy, which is a database of its own, to a file that must be empty or absent.
+    /// What is wrong with the write-ahead log of a data directory, which a server may be using.
+    pub fn log_damage(dir: &Path) -> Result<Option<LogDamage>, OpenError> {
+        let path = dir.join(DATABASE_FILE);
+        log_check::check(&path).map_err(|source| OpenError::File {
+            path: log_check::path_of(&path),
+            source,
+        })
+    }
+
+    /// Writes a consistent copy, which is a database of its own, to a file that must be empty or absent. A damaged log is
+    /// refused unless a server uses it: that knows where its commits are.
     pub fn snapshot(&self, to: &Path) -> Result<(), OpenError> {
+        if !self.path.parent().is_some_and(is_in_use) {
+            schema::check_log(&self.path)?;
+        }
         let copied = self
             .connection
             .execute("VACUUM INTO ?1", [to.to_string_lossy()]);
@@ -164,6 +179,9 @@ impl Offline {
     /// be running.
     pub fn discard_damaged(dir: &Path, key: &str) -> Result<usize, OpenError> {
         let path = dir.join(DATABASE_FILE);
+        if !is_in_use(dir) {
+            schema::check_log(&path)?;
+        }
         let access = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let (connection, schema_version) = schema::open_existing(&path, access)?;
         if schema_version < WITH_CHECKSUMS {
@@ -223,7 +241,8 @@ fn renumber(connection: &mut Connection, base: i64) -> rusqlite::Result<Revision
         let mut statement = transaction.prepare_cached(sql)?;
         statement.execute(params![created, last, sum])?;
     }
-    transaction.execute("UPDATE revision SET reserved = ?1", [last])?;
+    let last = Revision::try_from(last).unwrap_or(0);
+    write_reserved(&transaction, last)?;
     transaction.commit()?;
-    Ok(Revision::try_from(last).unwrap_or(0))
+    Ok(last)
 }

@@ -7,25 +7,16 @@ use std::time::Duration;
 use crate::memory::Limits;
 use crate::seal::Seal;
 
-/// About 20,000 pod updates of 3 KiB: four seconds of the fastest rollout.
-const HISTORY_BYTES: usize = 64 << 20;
-
-/// For small clusters: more than all of their state.
-const HISTORY_MIN_BYTES: usize = 16 << 20;
-
-/// As long as etcd keeps it for Kubernetes: clients that reconnect sooner need not list again.
-const HISTORY_AGE: Duration = Duration::from_mins(5);
-
-/// Unread live events per watch: about three seconds of the fastest rollout (5,000 writes a second),
-/// and at most 128 KiB of pointers to events that history mostly holds anyway.
-const WATCH_BUFFER_EVENTS: usize = 16_384;
-
 /// Queued writes; further callers wait. At 3 KiB a write a full queue holds 24 MB, and the writer as much
 /// again.
 const WRITE_QUEUE: usize = 8_192;
 
 /// The interval at which kubelets renew their leases: a crash loses one heartbeat per node.
 const LAZY_FLUSH: Duration = Duration::from_secs(10);
+
+/// Pages of the log (16 MB): rarely enough that a page rewritten often is copied once, often enough that copying takes
+/// tens of milliseconds.
+const CHECKPOINT_PAGES: usize = 4096;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -44,20 +35,24 @@ pub struct Options {
     pub write_queue: usize,
     /// The longest time until a lazy write is on disk.
     pub lazy_flush: Duration,
+    /// The log is copied into the database file after about this many pages.
+    pub checkpoint_pages: usize,
     /// Encryption of values; none stores them as they are.
     pub seal: Option<Arc<dyn Seal>>,
 }
 
 impl Options {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
+        let limits = Limits::default();
         Self {
             dir: dir.into(),
             collections: Vec::new(),
-            history_bytes: HISTORY_BYTES,
-            history_age: HISTORY_AGE,
-            watch_buffer: WATCH_BUFFER_EVENTS,
+            history_bytes: limits.history_bytes,
+            history_age: limits.history_age,
+            watch_buffer: limits.watch_buffer,
             write_queue: WRITE_QUEUE,
             lazy_flush: LAZY_FLUSH,
+            checkpoint_pages: CHECKPOINT_PAGES,
             seal: None,
         }
     }
@@ -65,9 +60,9 @@ impl Options {
     pub(super) fn limits(&self) -> Limits {
         Limits {
             history_bytes: self.history_bytes,
-            history_min_bytes: HISTORY_MIN_BYTES,
             history_age: self.history_age,
             watch_buffer: self.watch_buffer,
+            ..Limits::default()
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::check::{self, Verdict};
+use super::log_check;
 use super::migrate::{self, SCHEMA_VERSION};
 use crate::error::{Damage, OpenError};
 
@@ -33,6 +34,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
         path: path.to_owned(),
         source,
     })?;
+    check_log(path)?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let failed = |source| failed(path, source);
     let found = recognise(&connection, path)?;
@@ -61,6 +63,21 @@ pub(super) fn open_existing(
         .execute_batch(&busy)
         .map_err(|source| failed(path, source))?;
     Ok((connection, found))
+}
+
+/// Refuses a log whose synced commits SQLite would drop, and syncs those that it would take over.
+pub(super) fn check_log(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::File {
+        path: log_check::path_of(path),
+        source,
+    };
+    match log_check::check(path).map_err(failed)? {
+        None => log_check::sync(path).map_err(failed),
+        Some(damage) => Err(OpenError::Damaged {
+            path: path.to_owned(),
+            reason: Damage::Log(damage),
+        }),
+    }
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, OpenError> {

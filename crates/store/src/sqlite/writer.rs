@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::ErrorCode;
 
-use super::batch::Batch;
+use super::batch::{Batch, Failure};
 use super::counters::{Counters, add};
 use super::database::Database;
 use super::directory::Directory;
@@ -72,7 +72,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
                 self.perform(batch, &mut progress);
             }
             self.housekeeping(&mut progress);
-            self.liveness.turn();
+            self.liveness.completed_iteration();
         }
         self.shut_down(&mut progress);
     }
@@ -98,7 +98,8 @@ impl<H: Send + Sync + 'static> Writer<H> {
         match self.database.reserve(last) {
             Ok(committed) => add(&self.counters.batches, usize::from(committed)),
             Err(error) => {
-                batch.fail(&self.failed(&error));
+                // Lazy writes are in no transaction yet.
+                batch.fail(&self.failed(&error), Failure::Certain);
                 return;
             }
         }
@@ -121,12 +122,16 @@ impl<H: Send + Sync + 'static> Writer<H> {
             return batch.answer();
         };
         if let Err(error) = self.database.commit(&batch.events) {
-            // A full disk fails a batch before its commit record is written. After other errors (a failed
-            // sync) the batch may reappear after a crash: its revisions are not assigned again.
-            if !is_full(&error) {
+            let failure = if self.database.may_hold_failed_commit() {
+                Failure::Uncertain
+            } else {
+                Failure::Certain
+            };
+            // What may reappear after a crash keeps its revisions.
+            if failure == Failure::Uncertain {
                 progress.last = last;
             }
-            let deletes = batch.fail(&self.failed(&error));
+            let deletes = batch.fail(&self.failed(&error), failure);
             // Deletes free space, so they must not fail because other writes of the batch need some.
             if !deletes.is_empty() {
                 self.perform_synced(deletes, progress);

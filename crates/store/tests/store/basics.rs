@@ -1,55 +1,51 @@
 //! What every caller relies on, one behaviour per test.
 
-use crate::common::{create, delete, keys, line, open, renew, update, value};
-use kennel_store::{RangeAtError, Store, WatchEnd, WriteError};
+use crate::common::{
+    Engine, create, delete, keys, line_since, on_each_engine, open, renew, text, update, value,
+};
+use kennel_store::{RangeAtError, WatchEnd, WriteError};
 
-#[tokio::test]
-async fn writes_compare_and_set() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
+on_each_engine! {
+async fn writes_compare_and_set(engine: &Engine) {
+    let store = engine.open().await;
+    let base = store.revision();
     let created = create(&store, "/a/x", "one").await.unwrap();
-    assert_eq!((created.record.created, created.record.modified), (1, 1));
+    let (first, second, third) = (base + 1, base + 2, base + 3);
+    assert_eq!((created.record.created, created.record.modified), (first, first));
     assert_eq!(created.record.head, 3);
 
     let again = create(&store, "/a/x", "two").await;
-    assert!(matches!(again, Err(WriteError::Exists(record)) if record.modified == 1));
-    assert!(matches!(
-        update(&store, "/a/y", 1, "two").await,
-        Err(WriteError::Missing)
-    ));
+    assert!(matches!(again, Err(WriteError::Exists(record)) if record.modified == first));
+    for expected in [0, 1, first] {
+        let missing = update(&store, "/a/y", expected, "two").await;
+        assert!(matches!(missing, Err(WriteError::Missing)), "{missing:?}");
+    }
 
-    let updated = update(&store, "/a/x", 1, "two").await.unwrap();
-    assert_eq!(
-        (
-            updated.revision,
-            updated.record.created,
-            updated.record.modified
-        ),
-        (2, 1, 2)
-    );
-    let stale = update(&store, "/a/x", 1, "three").await;
-    assert!(matches!(stale, Err(WriteError::Stale(record)) if record.modified == 2));
-    assert!(matches!(
-        delete(&store, "/a/x", 1).await,
-        Err(WriteError::Stale(_))
-    ));
+    let updated = update(&store, "/a/x", first, "two").await.unwrap();
+    let revisions = (updated.revision, updated.record.created, updated.record.modified);
+    assert_eq!(revisions, (second, first, second));
+    let stale = update(&store, "/a/x", first, "three").await;
+    assert!(matches!(stale, Err(WriteError::Stale(record)) if record.modified == second && record.created == first));
+    let stale = delete(&store, "/a/x", first).await;
+    assert!(matches!(stale, Err(WriteError::Stale(record)) if text(&record.value) == "two"));
     assert_eq!(value(&store, "/a/x").as_deref(), Some("two"));
 
-    let removed = delete(&store, "/a/x", 2).await.unwrap();
-    assert_eq!((removed.revision, removed.record.modified), (3, 2));
+    let removed = delete(&store, "/a/x", second).await.unwrap();
+    assert_eq!((removed.revision, removed.record.modified), (third, second));
+    assert_eq!(text(&removed.record.value), "two");
     assert_eq!(value(&store, "/a/x"), None);
-    assert_eq!(store.revision(), 3);
+    assert_eq!(store.revision(), third);
     let reborn = create(&store, "/a/x", "four").await.unwrap();
-    assert_eq!((reborn.record.created, reborn.record.modified), (4, 4));
+    assert_eq!((reborn.record.created, reborn.record.modified), (third + 1, third + 1));
+    assert_eq!(store.confirm().await.unwrap(), third + 1);
 }
 
-#[tokio::test]
-async fn ranges_are_ordered_and_paged() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
+async fn ranges_are_ordered_and_paged(engine: &Engine) {
+    let store = engine.open().await;
     for key in ["/a/y", "/z", "/a/b/2", "/a/b/1", "/a/x", "/a/c"] {
         create(&store, key, key).await.unwrap();
     }
+    let now = store.revision();
     let check = |prefix: &str, after, limit, expected: &[&str], remaining| {
         let page = store.range(prefix, after, limit);
         assert_eq!(
@@ -57,9 +53,9 @@ async fn ranges_are_ordered_and_paged() {
             expected,
             "{prefix} after {after:?} limit {limit:?}"
         );
-        assert_eq!((page.remaining, page.revision), (remaining, 6));
+        assert_eq!((page.remaining, page.revision), (remaining, now));
         assert_eq!(
-            keys(&store.range_at(prefix, 6, after, limit).unwrap()),
+            keys(&store.range_at(prefix, now, after, limit).unwrap()),
             expected
         );
     };
@@ -81,92 +77,82 @@ async fn ranges_are_ordered_and_paged() {
     check("/none/", None, Some(0), &[], 0);
 }
 
-#[tokio::test]
-async fn the_past_can_be_listed_until_it_is_dropped() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
+async fn the_past_can_be_listed_until_it_is_dropped(engine: &Engine) {
+    let store = engine.open().await;
+    let base = store.revision();
     create(&store, "/a/x", "1").await.unwrap();
     create(&store, "/a/b/y", "2").await.unwrap();
-    update(&store, "/a/x", 1, "3").await.unwrap();
-    delete(&store, "/a/b/y", 2).await.unwrap();
+    update(&store, "/a/x", base + 1, "3").await.unwrap();
+    delete(&store, "/a/b/y", base + 2).await.unwrap();
     let at = |revision| {
-        let page = store.range_at("/a/", revision, None, None)?;
-        Ok::<_, RangeAtError>(
-            page.records
-                .iter()
-                .map(|r| crate::common::text(&r.value))
-                .collect::<String>(),
-        )
+        let page = store.range_at("/a/", base + revision, None, None)?;
+        Ok::<_, RangeAtError>(page.records.iter().map(|r| text(&r.value)).collect::<String>())
     };
     assert_eq!(at(0).unwrap(), "");
     assert_eq!(at(1).unwrap(), "1");
     assert_eq!(at(2).unwrap(), "21");
     assert_eq!(at(3).unwrap(), "23");
     assert_eq!(at(4).unwrap(), "3");
-    assert_eq!(at(5), Err(RangeAtError::Future { current: 4 }));
+    assert_eq!(at(5), Err(RangeAtError::Future { current: base + 4 }));
     store.close().await;
-    let store = open(dir.path());
-    let past = store.range_at("/a/", 3, None, None);
-    assert!(matches!(past, Err(RangeAtError::Compacted(c)) if c.oldest == 4));
-    assert!(store.range_at("/a/", 4, None, None).is_ok());
-    assert_eq!(store.watch("/a/", 3).err().map(|c| c.oldest), Some(4));
+    let store = engine.open().await;
+    let now = store.revision();
+    assert!(now >= base + 4);
+    let past = store.range_at("/a/", base + 3, None, None);
+    assert!(matches!(past, Err(RangeAtError::Compacted(c)) if c.oldest == now));
+    assert!(store.range_at("/a/", now, None, None).is_ok());
+    assert_eq!(store.watch("/a/", base + 3).err().map(|c| c.oldest), Some(now));
 }
 
-#[tokio::test]
-async fn a_watch_replays_and_goes_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
+async fn a_watch_replays_and_goes_on(engine: &Engine) {
+    let store = engine.open().await;
+    let base = store.revision();
     create(&store, "/a/x", "1").await.unwrap();
     create(&store, "/other", "2").await.unwrap();
-    update(&store, "/a/x", 1, "3").await.unwrap();
-    let mut watch = store.watch("/a/", 1).unwrap();
+    update(&store, "/a/x", base + 1, "3").await.unwrap();
+    let mut watch = store.watch("/a/", base + 1).unwrap();
     assert_eq!(watch.progress(), None);
     create(&store, "/a/b/z", "4").await.unwrap();
-    delete(&store, "/a/x", 3).await.unwrap();
-    let lines: Vec<String> = watch
-        .next()
-        .await
-        .unwrap()
-        .iter()
-        .map(|e| line(e))
-        .collect();
+    delete(&store, "/a/x", base + 3).await.unwrap();
+    let events = watch.next().await.unwrap();
+    let lines: Vec<String> = events.iter().map(|e| line_since(base, e)).collect();
     assert_eq!(lines, ["3 /a/x 1 -> 3", "4 /a/b/z - -> 4", "5 /a/x 3 -> -"]);
     assert!(watch.try_next().is_none());
     create(&store, "/other2", "6").await.unwrap();
-    assert_eq!(watch.progress(), Some(6));
+    assert_eq!(watch.progress(), Some(base + 6));
     create(&store, "/a/last", "7").await.unwrap();
     store.close().await;
-    assert_eq!(line(&watch.next().await.unwrap()[0]), "7 /a/last - -> 7");
+    let last = watch.next().await.unwrap();
+    assert_eq!(line_since(base, &last[0]), "7 /a/last - -> 7");
     assert_eq!(watch.next().await.unwrap_err(), WatchEnd::Closed);
-    assert_eq!(
-        store.watch("/a/", 7).unwrap().next().await.unwrap_err(),
-        WatchEnd::Closed
-    );
+    let late = store.watch("/a/", base + 7).unwrap().next().await;
+    assert_eq!(late.unwrap_err(), WatchEnd::Closed);
 }
 
-#[tokio::test]
-async fn a_closed_store_opens_where_it_was() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
+async fn a_closed_store_opens_where_it_was(engine: &Engine) {
+    let store = engine.open().await;
+    let base = store.revision();
     create(&store, "/a/x", "1").await.unwrap();
     create(&store, "/lease", "2").await.unwrap();
-    let renewed = renew(&store, "/lease", 2, "3").await.unwrap();
-    assert_eq!(renewed.revision, 3);
+    let renewed = renew(&store, "/lease", base + 2, "3").await.unwrap();
+    assert_eq!(renewed.revision, base + 3);
     store.close().await;
-    assert!(matches!(
-        create(&store, "/a/y", "4").await,
-        Err(WriteError::Closed)
-    ));
+    let closed = create(&store, "/a/y", "4").await;
+    assert!(matches!(closed, Err(WriteError::Closed)));
     assert_eq!(value(&store, "/lease").as_deref(), Some("3"));
 
-    let store = open(dir.path());
-    assert_eq!(store.revision(), 3);
+    let store = engine.open().await;
+    let now = store.revision();
+    // A claim on etcd is a write.
+    assert!(now == base + 3 || engine.is_etcd() && now > base + 3);
     assert_eq!(value(&store, "/a/x").as_deref(), Some("1"));
     assert_eq!(value(&store, "/lease").as_deref(), Some("3"));
-    assert_eq!(store.get("/lease").unwrap().head, 1);
-    assert_eq!(store.watch("/a/", 2).err().map(|c| c.oldest), Some(3));
-    assert!(store.watch("/a/", 3).is_ok());
-    assert_eq!(create(&store, "/a/y", "4").await.unwrap().revision, 4);
+    let lease = store.get("/lease").unwrap();
+    assert_eq!((lease.head, lease.created, lease.modified), (1, base + 2, base + 3));
+    assert_eq!(store.watch("/a/", base + 2).err().map(|c| c.oldest), Some(now));
+    assert!(store.watch("/a/", now).is_ok());
+    assert_eq!(create(&store, "/a/y", "4").await.unwrap().revision, now + 1);
+}
 }
 
 /// The files as a crash at this moment would leave them.

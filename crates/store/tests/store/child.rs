@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kennel_store::{Durability, Revision, Store};
+use kennel_store::{Durability, Revision};
 
 use crate::common::{TestStore, create_op, delete_op, open, text, update_op};
 

@@ -5,20 +5,115 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kennel_store::{
-    DATABASE_FILE, DecodeError, Durability, Event, Op, Options, Revision, SqliteStore, Store,
-    WriteError, Written,
+    DATABASE_FILE, DecodeError, Durability, EtcdOptions, EtcdStore, Event, Holder, Limits, Op,
+    Options, Revision, SqliteStore, Store, WriteError, Written,
 };
+use kennel_test_support::Etcd;
+use tempfile::TempDir;
 
 /// The head used in tests: how long the value was when it was parsed.
 pub(crate) type Head = usize;
 /// The store under test.
-pub(crate) type TestStore = Arc<SqliteStore<Head>>;
+pub(crate) type TestStore = Arc<dyn Store<Head>>;
+
+/// What keeps the data of a store under test.
+pub(crate) enum Engine {
+    Sqlite(TempDir),
+    Etcd(Etcd),
+}
+
+impl Engine {
+    pub(crate) fn sqlite() -> Self {
+        Self::Sqlite(tempfile::tempdir().unwrap())
+    }
+
+    /// `None` where etcd is not installed.
+    pub(crate) fn etcd() -> Option<Self> {
+        Etcd::start_in_memory().map(Self::Etcd)
+    }
+
+    pub(crate) async fn open(&self) -> TestStore {
+        self.open_with(Limits::default()).await
+    }
+
+    pub(crate) async fn open_with(&self, limits: Limits) -> TestStore {
+        match self {
+            Self::Sqlite(dir) => open_with(Options {
+                watch_buffer: limits.watch_buffer,
+                history_bytes: limits.history_bytes,
+                ..options(dir.path())
+            }),
+            Self::Etcd(etcd) => {
+                let options = EtcdOptions {
+                    limits,
+                    ..etcd_options(etcd)
+                };
+                EtcdStore::open(options, decode)
+                    .await
+                    .expect("the store opens")
+            }
+        }
+    }
+
+    /// Deletes everything.
+    pub(crate) fn wipe(&mut self) {
+        match self {
+            Self::Sqlite(_) => *self = Self::sqlite(),
+            Self::Etcd(etcd) => drop(etcd.ctl(&["del", "", "--from-key"])),
+        }
+    }
+
+    pub(crate) fn is_etcd(&self) -> bool {
+        matches!(self, Self::Etcd(_))
+    }
+}
+
+/// Runs each test once with each engine.
+macro_rules! on_each_engine {
+    ($($(#[$attribute:meta])* async fn $name:ident($engine:ident: &Engine) $body:block)*) => {$(
+        $(#[$attribute])*
+        mod $name {
+            use super::*;
+
+            async fn check($engine: &Engine) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+            async fn sqlite() {
+                check(&Engine::sqlite()).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+            async fn etcd() {
+                if let Some(engine) = Engine::etcd() {
+                    check(&engine).await;
+                }
+            }
+        }
+    )*};
+}
+pub(crate) use on_each_engine;
+
+fn collections() -> Vec<String> {
+    vec!["/a/".to_owned(), "/a/b/".to_owned()]
+}
+
+/// The same collections; nobody compacts.
+pub(crate) fn etcd_options(etcd: &Etcd) -> EtcdOptions {
+    let holder = Holder {
+        id: "1".to_owned(),
+        description: "the first server".to_owned(),
+    };
+    EtcdOptions {
+        collections: collections(),
+        compact_every: None,
+        ..EtcdOptions::new(etcd.store().parse().unwrap(), holder)
+    }
+}
 
 /// Two collections, of which one lies within the other, and everything else.
 pub(crate) fn options(dir: &Path) -> Options {
-    let collections = vec!["/a/".to_owned(), "/a/b/".to_owned()];
     Options {
-        collections,
+        collections: collections(),
         ..Options::new(dir)
     }
 }
@@ -121,6 +216,11 @@ pub(crate) fn text(bytes: &Bytes) -> String {
 
 /// An event on one line: `5 /a/x old -> new`.
 pub(crate) fn line(event: &Event<Head>) -> String {
+    line_since(0, event)
+}
+
+/// The same with the revision relative to another one.
+pub(crate) fn line_since(base: Revision, event: &Event<Head>) -> String {
     let side = |record: &Option<Arc<kennel_store::Record<Head>>>| {
         record
             .as_ref()
@@ -128,7 +228,7 @@ pub(crate) fn line(event: &Event<Head>) -> String {
     };
     format!(
         "{} {} {} -> {}",
-        event.revision,
+        event.revision - base,
         event.key,
         side(&event.before),
         side(&event.after)

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use kennel_store::{Revision, Store};
+use kennel_store::Revision;
 
 use crate::child::{self, Kind, Line};
 use crate::common::{create, line, open, text};

@@ -1,6 +1,6 @@
 //! Values that cannot be read: they are set aside, named and kept, and everything else is served.
 
-use kennel_store::{Damage, DamagedValue, Offline, OpenError, RawValue, SqliteStore, Store};
+use kennel_store::{Damage, DamagedValue, Offline, OpenError, RawValue, SqliteStore};
 
 use crate::common::{
     Head, create, decode, delete, keys, open, options, renew, tamper, update, value,

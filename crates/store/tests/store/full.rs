@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use futures_util::future::join_all;
-use kennel_store::{Store, WriteError};
+use kennel_store::WriteError;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::child;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kennel_store::{Opened, Options, Seal, SealError, Store, WriteError, WriterHealth};
+use kennel_store::{Opened, Options, Seal, SealError, WriteError, WriterHealth};
 use tempfile::TempDir;
 
 use crate::common::{create, open_with, options};

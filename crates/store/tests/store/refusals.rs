@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use kennel_store::{DATABASE_FILE, OpenError, SCHEMA_VERSION, SqliteStore, Store};
+use kennel_store::{DATABASE_FILE, OpenError, SCHEMA_VERSION, SqliteStore};
 
 use crate::common::{Head, create, decode, open, options, tamper, value};
 

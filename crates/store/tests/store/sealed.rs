@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kennel_store::{OpenError, Opened, Options, Seal, SealError, SqliteStore, Store};
+use kennel_store::{OpenError, Opened, Options, Seal, SealError, SqliteStore};
 use tempfile::TempDir;
 
-use crate::common::{create, decode, delete, keys, options, renew, tamper, update, value};
+use crate::common::{
+    TestStore, create, decode, delete, keys, options, renew, tamper, update, value,
+};
 
 /// Turns every byte below `/a/` around a pivot and writes the pivot before them: enough to tell forms
 /// apart. A pivot of zero stores values as they are.
@@ -68,7 +70,7 @@ fn with(dir: &Path, pivot: u8) -> Options {
     }
 }
 
-fn open(dir: &Path, pivot: u8) -> Arc<SqliteStore<usize>> {
+fn open(dir: &Path, pivot: u8) -> TestStore {
     SqliteStore::open(with(dir, pivot), decode).expect("the store opens")
 }
 

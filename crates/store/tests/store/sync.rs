@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use kennel_store::Store as _;
-
 use crate::child::{self, Kind, Line};
 
 /// Writes per task: some dozens of batches.

@@ -1,6 +1,6 @@
 //! Files of older schemas, and files that are moved to new revisions.
 
-use kennel_store::{Offline, SCHEMA_VERSION, Store};
+use kennel_store::{Offline, SCHEMA_VERSION};
 
 use crate::common::{create, delete, keys, open, tamper, update, value};
 

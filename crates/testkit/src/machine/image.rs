@@ -85,7 +85,7 @@ impl Image {
         self.set("Cmd", json!(words))
     }
 
-    /// Whom it runs as: `1000`, `1000:1000` or `nobody`.
+    /// The user it runs as: `1000`, `1000:1000` or `nobody`.
     #[must_use]
     pub fn user(self, user: &str) -> Self {
         self.set("User", json!(user))

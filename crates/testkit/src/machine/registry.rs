@@ -31,7 +31,7 @@ struct Shelf {
     things: Mutex<BTreeMap<String, (&'static str, Vec<u8>)>>,
     /// The value of `Authorization` that opens it.
     key: Option<String>,
-    /// What was asked for and given, in order: `GET app/manifests/1`.
+    /// The requests that were answered, in order: `GET app/manifests/1`.
     given: Mutex<Vec<String>>,
     closed: AtomicBool,
 }

@@ -98,6 +98,8 @@ pub static ALL: &[Known] = &[
         "With `pin-config`: the template names Secrets, which are not copied."),
     warning(DAEMON_SETS, "DaemonSet", "ConfigNotPinned",
         "Only checksums of config have changed, and without `pin-config` a way back cannot bring the old config back."),
+    warning(DAEMON_SETS, "Lease", "CertificateExpiring",
+        "The client certificate of the kubeconfig of `kennel controller` ends within 30 days. About the Lease of its election."),
     normal(SCHEDULER, "Pod", "Scheduled", "The pod was bound to a node."),
     warning(SCHEDULER, "Pod", "FailedScheduling",
         "No node fits the pod, with the number of nodes for each reason; or its binding was rejected."),

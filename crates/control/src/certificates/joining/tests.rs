@@ -38,6 +38,8 @@ impl FakeApi {
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect_bytes().await.unwrap();
+                // Others run between a request and its effect.
+                tokio::task::yield_now().await;
                 let (code, answer) = api.answer(&head.method, head.uri.path(), &body);
                 let response = Response::builder().status(code);
                 let body = Body::from(answer.to_string().into_bytes());
@@ -145,10 +147,15 @@ impl FakeApi {
 
     /// A request with this token and key.
     async fn ask(&self, token: &str, key: &str) -> Result<Outcome, Failure> {
+        self.ask_as(USER, token, key).await
+    }
+
+    /// The same for any node.
+    async fn ask_as(&self, user: &str, token: &str, key: &str) -> Result<Outcome, Failure> {
         let parsed = Parsed {
             asked: CertificateRequest {
                 username: format!("{TOKEN_USER}{token}"),
-                common_name: USER.to_owned(),
+                common_name: user.to_owned(),
                 ..CertificateRequest::default()
             },
             subject: Vec::new(),
@@ -262,4 +269,28 @@ async fn two_tokens_do_not_make_the_same_new_node() {
         FakeApi::allowed(api.ask("cccccc", loser).await);
         assert!(api.is_revoked(), "the certificate of the other ends");
     }
+}
+
+#[tokio::test]
+async fn a_single_use_token_that_two_machines_use_at_once_makes_one_node() {
+    let api = FakeApi::default();
+    api.token("aaaaaa", &json!({"uses": "1"}));
+    let ask = async |node: &str, key: &str| {
+        let user = format!("{NODE_USER}{node}");
+        api.ask_as(&user, "aaaaaa", key).await
+    };
+    let outcomes = tokio::join!(ask("n1", "a"), ask("n2", "b"));
+    let (first, second) = match outcomes {
+        (Ok(first), Ok(second)) => (first, second),
+        (Err(failure), _) | (_, Err(failure)) => panic!("{failure}"),
+    };
+    // Both have read a token without uses; one of the two writes was too late.
+    let (winner, loser) = match (&first, &second) {
+        (Outcome::Allowed, Outcome::Waits(_)) => (("n1", "a"), ("n2", "b")),
+        (Outcome::Waits(_), Outcome::Allowed) => (("n2", "b"), ("n1", "a")),
+        _ => panic!("not one of the two"),
+    };
+    FakeApi::denied(ask(loser.0, loser.1).await, "used");
+    FakeApi::allowed(ask(winner.0, winner.1).await);
+    FakeApi::denied(ask("n3", "c").await, "used");
 }

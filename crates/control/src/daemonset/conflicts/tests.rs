@@ -54,10 +54,10 @@ fn witness(act: Act, pod: &str) -> Witness {
 
 /// Whether it looks for events, and finds a conflict if another controller's event names the pod.
 fn conflicts(watch: &mut ConflictWatch, act: Act, pod: &str) -> bool {
-    let looked = watch.look(LATER).is_some();
+    let due = watch.take_due(LATER).is_some();
     let found = watch.judge(LATER, &set(), Ok(vec![witness(act, pod)]));
-    assert_eq!(looked, found.is_some());
-    looked
+    assert_eq!(due, found.is_some());
+    due
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn deletions_that_were_not_requested_are_suspicious() {
 fn a_suspicion_alone_is_no_conflict() {
     let mut drained = watch();
     drained.pod(NOW, Some(&pod("a")), &terminating("a"), false);
-    assert!(drained.look(LATER).is_some());
+    assert!(drained.take_due(LATER).is_some());
     assert_eq!(drained.judge(LATER, &set(), Ok(Vec::new())), None);
     let forbidden = Failure {
         code: Some(403),

@@ -33,7 +33,7 @@ impl DaemonSetController {
         let Some(conflicts) = &mut self.conflicts else {
             return;
         };
-        let Some(uid) = conflicts.look(self.clock.monotonic()) else {
+        let Some(uid) = conflicts.take_due(self.clock.monotonic()) else {
             return;
         };
         let Some(known) = self.known.get(&uid) else {
@@ -63,9 +63,7 @@ impl DaemonSetController {
         if conflict.report {
             let message = conflict.message();
             tracing::warn!("daemonset {daemon_set}: {message}");
-            self.metrics.events.increment();
-            let note = Note::new(true, REASON, message);
-            self.alarms.emit(self.reference(daemon_set), note);
+            self.emit(daemon_set, Note::new(true, REASON, message));
         }
     }
 }

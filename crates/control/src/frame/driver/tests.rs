@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use kennel_client::feed::Change;
+use kennel_client::fence::Fence;
+use kennel_client::metrics::{Observed, Page};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::super::Update;
 use super::*;
@@ -93,7 +96,7 @@ async fn nothing_is_reconciled_before_every_watch_has_listed() {
     let _one = watch(&mut watches, "ones", one);
     let two = watch(&mut watches, "twos", []);
     let stop = CancellationToken::new();
-    let running = tokio::spawn(run(controller, watches, stop.clone()));
+    let running = tokio::spawn(run(controller, watches, Setup::unfenced(stop.clone())));
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert!(noted.try_recv().is_err());
     two.send(Change::Synced).await.unwrap();
@@ -110,7 +113,7 @@ async fn failed_jobs_come_back_after_their_delay_and_deadlines_wake_the_loop() {
     let mut watches = Watches::default();
     let _kept = watch(&mut watches, "ones", [Change::Synced, Change::Applied(107)]);
     let stop = CancellationToken::new();
-    let running = tokio::spawn(run(controller, watches, stop.clone()));
+    let running = tokio::spawn(run(controller, watches, Setup::unfenced(stop.clone())));
     let began = Instant::now();
     for (expected, seconds) in [
         ("synced", 0),
@@ -136,9 +139,42 @@ async fn a_watch_that_ends_is_an_error_unless_the_controller_is_stopped() {
         if stopped {
             stop.cancel();
         }
-        run(controller, watches, stop).await
+        run(controller, watches, Setup::unfenced(stop)).await
     };
     let ended = check(false).await.unwrap_err();
     assert_eq!(ended.to_string(), "the watch of twos ended");
     check(true).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_only_watches_while_its_fence_is_closed() {
+    let (controller, mut noted) = controller();
+    let mut watches = Watches::default();
+    let ones = watch(&mut watches, "ones", [Change::Synced, Change::Applied(1)]);
+    let (fence, stop) = (Fence::closed(), CancellationToken::new());
+    let setup = Setup::new(fence.clone(), stop.clone());
+    let metrics = setup.metrics.clone();
+    let running = tokio::spawn(run(controller, watches, setup));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(noted.try_recv().unwrap(), "synced");
+    assert!(noted.try_recv().is_err(), "the deadline waits, too");
+    let began = Instant::now();
+    fence.open_until(began + Duration::from_mins(1));
+    for expected in ["deadline", "1 true"] {
+        assert_eq!(noted.recv().await.unwrap(), expected);
+        assert_eq!(began.elapsed(), Duration::ZERO, "{expected}");
+    }
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    ones.send(Change::Applied(2)).await.unwrap();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(noted.try_recv().is_err(), "it does not lead any more");
+    fence.open_until(Instant::now() + Duration::from_mins(1));
+    assert_eq!(noted.recv().await.unwrap(), "2 true");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+    let page = Page::of([&*metrics as &dyn Observed]);
+    assert!(
+        page.contains("kennel_controller_jobs_running{name=\"test\"} 0"),
+        "{page}"
+    );
 }

@@ -12,6 +12,7 @@ use kennel_client::work::WRITES_AT_ONCE;
 use kube::client::Body;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
@@ -43,9 +44,10 @@ fn ready(number: usize) -> Change<NodeFacts> {
     Change::Applied(view::node(&node.unwrap()))
 }
 
-fn controller(client: Client, stop: &CancellationToken) -> NodeLifecycle {
-    let writer = Writer::new(client, Fence::open());
-    let (recorder, _recording) = Recorder::new(writer.clone(), "node-controller", stop.clone());
+fn controller(client: Client, setup: &Setup) -> NodeLifecycle {
+    let writer = setup.writer(client);
+    let stop = setup.stop.clone();
+    let (recorder, _recording) = Recorder::new(writer.clone(), "node-controller", stop);
     NodeLifecycle {
         writer,
         recorder,
@@ -68,7 +70,8 @@ async fn nodes_get_their_full_grace_period_after_an_api_outage() {
     watches.add("node leases", leases, Event::Lease);
     let pods = stream::iter([Change::Synced]).chain(stream::pending());
     watches.add("pods", pods, Event::Pod);
-    let running = frame::run(controller(client, &stop), watches, stop.clone());
+    let setup = Setup::unfenced(stop.clone());
+    let running = frame::run(controller(client, &setup), watches, setup);
     let running = tokio::spawn(running);
     sleep(Duration::from_secs(645)).await;
     assert_eq!(writes.load(Ordering::SeqCst), 0, "nobody had time to speak");

@@ -43,6 +43,7 @@ pub(super) struct Nodes {
     free: Vec<NodeId>,
     /// Nodes that are not ready and were seen ready, by when that ended.
     down: BTreeSet<(Tick, NodeId)>,
+    down_version: u64,
 }
 
 impl Nodes {
@@ -144,13 +145,21 @@ impl Nodes {
         let hot = &mut self.hot[id.index()];
         let was_ready = hot.exists && hot.ready == Readiness::Ready;
         hot.ready = ready;
-        if ready == Readiness::Ready {
-            self.down.remove(&(hot.down_since, id));
-            hot.down_since = Tick::MAX;
+        let changed = if ready == Readiness::Ready {
+            let down_since = std::mem::replace(&mut hot.down_since, Tick::MAX);
+            self.down.remove(&(down_since, id))
         } else if was_ready {
             hot.down_since = now;
-            self.down.insert((now, id));
-        }
+            self.down.insert((now, id))
+        } else {
+            false
+        };
+        self.down_version += u64::from(changed);
+    }
+
+    /// Another number after each change of which nodes are down.
+    pub(super) fn down_version(&self) -> u64 {
+        self.down_version
     }
 
     pub(super) fn readiness(&self, id: NodeId) -> Readiness {

@@ -102,7 +102,11 @@ mod tests {
     /// Compares against a set while pods come and go and ids are reused.
     #[test]
     fn finds_every_pod_in_the_table_and_no_other() {
-        let mut random = fastrand::Rng::with_seed(1);
+        kennel_test_support::with_seeds([1], pods_come_and_go);
+    }
+
+    fn pods_come_and_go(seed: u64) {
+        let mut random = fastrand::Rng::with_seed(seed);
         let mut uids = UidIndex::default();
         let mut names: Vec<String> = Vec::new();
         let mut present = BTreeSet::new();

@@ -257,9 +257,8 @@ impl Planner {
     /// Emits an event about what a node waits for, unless one has said it not long ago.
     fn tell_waiting(&mut self, node: NodeId, text: String) {
         let now = self.now;
-        let Some(waiting) = self.waiting.nodes.get_mut(&node) else {
-            return;
-        };
+        let waiting = self.waiting.nodes.get_mut(&node);
+        let waiting = waiting.expect("only nodes that wait are checked");
         let pause = |told: &str| if told == text { REPEATS } else { SETTLES };
         let told = waiting.told.as_ref();
         let due = told.map_or(now, |(told, at)| *at + pause(told));
@@ -283,9 +282,8 @@ impl Planner {
     fn request_taint_removal(&mut self, node: NodeId, note: Note) {
         let ticket = self.next_ticket();
         let now = self.now;
-        let Some(waiting) = self.waiting.nodes.get_mut(&node) else {
-            return;
-        };
+        let waiting = self.waiting.nodes.get_mut(&node);
+        let waiting = waiting.expect("only nodes that wait are checked");
         let release = Expectation::new(now, ticket, waiting.release);
         waiting.release = Some(release);
         self.timers.at(release.until, Recheck::Waiting(node));

@@ -160,7 +160,7 @@ impl ReferencePlanner {
         self.pods.insert(uid, pod);
     }
 
-    /// Whose pod it is (rule 3.2).
+    /// The DaemonSet that claims the pod (rule 3.2).
     pub(super) fn claim_of(&self, pod: &PodView) -> Option<(Uid, Claim)> {
         if let Some(controller) = &pod.controller {
             let set = self.sets.get(controller)?;

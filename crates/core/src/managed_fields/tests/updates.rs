@@ -1,7 +1,8 @@
 //! Updates: every other write than apply.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::super::Managers;
 use super::super::fixture::Store;
 
 #[test]
@@ -95,4 +96,59 @@ fn an_update_that_changes_nothing_keeps_its_time() {
     let before = store.managers.clone();
     store.update("a", json!({"spec": {"count": 1}}));
     assert_eq!(store.managers, before);
+}
+
+/// An object with a manager of a version that its kind does not have, and one of another that it has.
+fn with_versions() -> Store {
+    let object = json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"count": 1}});
+    let entry = |manager: &str, version: &str, fields: Value| {
+        json!({"manager": manager, "operation": "Apply", "apiVersion": version, "fieldsType": "FieldsV1",
+            "fieldsV1": fields})
+    };
+    let managers = json!([
+        entry(
+            "gone",
+            "gone/v1",
+            json!({"f:metadata": {"f:labels": {"f:a": {}}}})
+        ),
+        entry(
+            "old",
+            "v1beta1",
+            json!({"f:metadata": {"f:labels": {"f:b": {}}}})
+        ),
+    ]);
+    let managers = Managers::from_value(&managers).unwrap();
+    Store::holding(object).managed_by(managers)
+}
+
+#[test]
+fn managers_of_a_version_that_the_kind_does_not_have_go_at_the_next_write() {
+    let mut store = with_versions();
+    assert_eq!(
+        store.entries(),
+        [
+            "gone Apply: .metadata.labels.a",
+            "old Apply: .metadata.labels.b"
+        ]
+    );
+    let unchanged = store.object.clone().unwrap();
+    store.update("a", unchanged);
+    assert_eq!(store.entries(), ["old Apply: .metadata.labels.b"]);
+}
+
+#[test]
+fn fields_of_a_version_that_the_kind_does_not_have_do_not_conflict() {
+    let mut store = with_versions();
+    let config = json!({"metadata": {"labels": {"a": "2"}}});
+    store.apply("new", &config).unwrap();
+    assert_eq!(
+        store.entries(),
+        [
+            "old Apply: .metadata.labels.b",
+            "new Apply: .metadata.labels.a"
+        ]
+    );
+    // One that the kind has does.
+    let config = json!({"metadata": {"labels": {"b": "2"}}});
+    store.apply("new", &config).unwrap_err();
 }

@@ -147,7 +147,7 @@ fn ready(input: &StatusInput<'_>, phase: PodPhase) -> Computed {
             None => {
                 format!("corresponding condition of pod readiness gate \"{type}\" does not exist.")
             }
-            Some(found) if found["status"] != "True" => format!(
+            Some(found) if found["status"] != ConditionStatus::True.as_str() => format!(
                 "the status of pod readiness gate \"{type}\" is not \"True\", but {}",
                 found["status"].as_str().unwrap_or_default()
             ),

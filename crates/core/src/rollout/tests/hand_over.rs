@@ -77,7 +77,10 @@ fn r11_on_delete_waits_for_nobody() {
 fn r11_abort_promises_no_way_back() {
     let cut = Cut::Node(staged().order()[0].clone());
     let fixture = on_delete(staged().progressing(Phase::Baking, 1, cut).updated(1));
-    let effect = request(&fixture.outline(), &Ask::Abort).unwrap().effect;
+    let effect = request(&fixture.outline(), &Ask::Abort)
+        .unwrap()
+        .effect
+        .to_string();
     assert!(
         effect.starts_with("aborted: no further node gets new;"),
         "{effect}"

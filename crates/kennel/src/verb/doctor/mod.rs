@@ -12,6 +12,7 @@ use kennel_agent::node::absolute;
 use kennel_server::doctor::{self, DamagedValue, Examination};
 use kennel_server::seal::Keyring;
 
+use super::backup::refuse_etcd;
 use crate::backup_args::DataArgs;
 use crate::inspect::print;
 use crate::logging;
@@ -59,6 +60,10 @@ pub(crate) async fn run(args: &DoctorArgs) -> ExitCode {
         return network::run(args).await;
     }
     let data_dir = absolute(&args.data.data_dir);
+    if let Err(error) = refuse_etcd(&data_dir) {
+        logging::print_error(&error);
+        return FAILED.into();
+    }
     let done = match (&args.raw, &args.discard) {
         (Some(key), _) => print_raw(&data_dir, key),
         (None, Some(key)) => discard(&data_dir, key),
@@ -120,6 +125,12 @@ fn report(found: &Examination, data_dir: &Path) -> Result<String, std::fmt::Erro
         for report in &found.structure {
             writeln!(text, "           {report}")?;
         }
+    }
+    if let Some(damage) = &found.log {
+        writeln!(
+            text,
+            "DAMAGED  {damage}. While a server runs, it has them in memory: make a backup now. Without one, restore a backup"
+        )?;
     }
     write_values(&mut text, found)?;
     if !found.set_aside.is_empty() {

@@ -9,7 +9,7 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 pub(crate) const SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
 const JSON: &str = "application/json";
 /// Far more than anything here takes.
-const PATIENCE_SECONDS: u64 = 60;
+const TIMEOUT_SECONDS: u64 = 60;
 /// More than this is a leak: a busy cluster of this size needs a tenth of it.
 const MEMORY_MAX: u64 = 512 * 1024 * 1024;
 /// More open files than this are a leak: store, log, listeners, and the test's own connections.
@@ -86,7 +86,7 @@ impl Fixture {
 
     /// Waits until all DaemonSets are as they should be, with so many daemons each.
     pub(crate) fn converged(&mut self, daemons: usize) {
-        eventually(Deadline::seconds(PATIENCE_SECONDS), || {
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             for set in self.list("/apis/apps/v1/daemonsets") {
                 let status = &set["status"];
                 let settled = status["observedGeneration"] == set["metadata"]["generation"]
@@ -103,7 +103,7 @@ impl Fixture {
 
     /// Waits until nothing is left behind, and nothing is on its way out.
     pub(crate) fn tidy(&mut self) {
-        eventually(Deadline::seconds(PATIENCE_SECONDS), || {
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let living = self.uids(&OWNERS);
             for path in OWNED {
                 for object in self.list(path) {

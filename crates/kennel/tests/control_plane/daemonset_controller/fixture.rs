@@ -8,6 +8,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kennel_client::fence::Fence;
 use kennel_control::daemonset::{self, Settings};
+use kennel_control::frame::Setup;
 use kennel_control::informers::Informers;
 use kennel_control::nodes::lifecycle;
 use kennel_control::scheduler;
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::daemonset_controller::pod_log::{Ledger, known};
 
 /// Far more than anything here takes; a passing test never waits for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 pub(crate) struct Fixture {
@@ -41,12 +42,12 @@ impl Fixture {
         let forever = CancellationToken::new();
         let mut informers = Informers::new(&server.client("informers"));
         let scheduler = server.client("scheduler");
-        let scheduler = scheduler::run(scheduler, &mut informers, forever.clone());
+        let setup = Setup::unfenced(forever.clone());
+        let scheduler = scheduler::run(scheduler, &mut informers, setup.clone());
         tokio::spawn(scheduler);
-        let keeper = server.client("node lifecycle");
+        let client = server.client("node lifecycle");
         let settings = lifecycle::Settings::default();
-        let keeper = lifecycle::run(keeper, &mut informers, settings, forever.clone());
-        tokio::spawn(keeper);
+        tokio::spawn(lifecycle::run(client, &mut informers, settings, setup));
         tokio::spawn(informers.run(forever.clone()));
         let simulation = Simulation::new(nodes.into());
         let api = server.api();
@@ -119,7 +120,7 @@ impl Fixture {
 
     /// Waits until `look` has nothing more to complain of.
     pub(crate) async fn until<F: Future<Output = Option<String>>>(&self, look: impl Fn() -> F) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while let Some(complaint) = look().await {
             assert!(Instant::now() < deadline, "not in time: {complaint}");
             tokio::time::sleep(POLL_EVERY).await;
@@ -152,11 +153,8 @@ impl Fixture {
 /// Runs a controller until told to stop.
 pub(crate) async fn run(client: Client, fence: Fence, stop: CancellationToken) {
     let mut informers = Informers::new(&client);
-    let settings = Settings {
-        fence,
-        ..Settings::default()
-    };
-    let controller = daemonset::run(client, &mut informers, settings, stop.clone());
+    let setup = Setup::new(fence, stop.clone());
+    let controller = daemonset::run(client, &mut informers, Settings::default(), setup);
     let (ended, ()) = tokio::join!(controller, informers.run(stop));
     ended.unwrap();
 }

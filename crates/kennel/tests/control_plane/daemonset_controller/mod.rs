@@ -2,7 +2,6 @@
 //! watches; a controller that is killed at any instant; two of them at once; processes of their own.
 
 mod api_faults;
-mod certificate;
 mod chart;
 mod fixture;
 mod kills;

@@ -318,7 +318,8 @@ fn a_built_in_controller_waits_for_one_that_leads_and_takes_over_after_it() {
     assert!(first.stop().success());
     cluster.ask("set image ds/agent agent=two");
     cluster.rolled_out();
-    assert!(cluster.kennel.log().contains("kennel-up became leader"));
+    let leads = "kennel-up became leader by the lease kube-system/kennel-daemonset-controller";
+    assert!(cluster.kennel.log().contains(leads));
 }
 
 #[test]

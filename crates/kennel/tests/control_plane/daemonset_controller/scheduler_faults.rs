@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use kennel_control::frame::Setup;
 use kennel_control::informers::Informers;
 use kennel_control::scheduler;
 use kennel_testkit::faulty::Faults;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Far more than anything here takes; a passing test never waits for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// An API with Node objects, and a scheduler whose requests fail.
@@ -55,7 +56,7 @@ impl Cluster {
     fn start(&self) {
         let client = self.faults.client(self.server.api(), "scheduler");
         let mut informers = Informers::new(&client);
-        let scheduler = scheduler::run(client, &mut informers, self.stop.clone());
+        let scheduler = scheduler::run(client, &mut informers, Setup::unfenced(self.stop.clone()));
         tokio::spawn(scheduler);
         tokio::spawn(informers.run(self.stop.clone()));
     }
@@ -80,7 +81,7 @@ impl Cluster {
     }
 
     async fn until<F: Future<Output = Option<String>>>(&self, look: impl Fn() -> F) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while let Some(complaint) = look().await {
             assert!(Instant::now() < deadline, "not in time: {complaint}");
             tokio::time::sleep(POLL_EVERY).await;

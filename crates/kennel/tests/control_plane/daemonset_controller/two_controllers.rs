@@ -176,7 +176,6 @@ async fn two_without_a_lease_notice_each_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r8_1_two_without_a_lease_take_every_stage_once() {
-    // So few that no event is dropped: each controller may emit 25 at once.
     let fixture = Fixture::new(4).await;
     let (one, two) = (Faults::none(), Faults::none());
     let controllers = [&one, &two].map(|faults| fixture.controller(faults, &Fence::open()));

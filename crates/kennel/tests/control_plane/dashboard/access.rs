@@ -1,10 +1,14 @@
-//! Who reaches the dashboard, and what other sites can make a browser do.
+//! Access to the dashboard, and what other sites can make a browser do.
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use kennel_testkit::Dashboard;
+use kennel_testkit::{Dashboard, Deadline, eventually};
+use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 
 use super::fixture::KENNEL;
@@ -41,6 +45,38 @@ fn an_address_works_once_and_leads_to_one_without_the_token() {
     let other = stranger.get(next.split_once(dashboard.host()).unwrap().1);
     assert!(other.headers.contains_key("set-cookie"), "{other:?}");
     assert_eq!(visitor.get("/api/session").status, 200, "both have access");
+}
+
+#[test]
+fn the_browser_is_opened_where_there_is_a_display() {
+    let cluster = Cluster::new();
+    let directory = tempfile::tempdir().unwrap();
+    let opened = directory.path().join("opened");
+    let program = directory.path().join("xdg-open");
+    // Written under another name first: the file appears with all of its text.
+    let script = format!(
+        "#!/bin/sh\nprintf %s \"$1\" >{0}.new && mv {0}.new {0}\n",
+        opened.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", directory.path().display());
+    let start = |display: &str, flags: &[&str]| {
+        let mut command = Command::new(KENNEL);
+        command.args(["dashboard", "--listen", "127.0.0.1:0", "--kubeconfig"]);
+        command.arg(cluster.kennel.kubeconfig()).args(flags);
+        command.env("PATH", &path).env("DISPLAY", display);
+        Dashboard::of(command.env_remove("WAYLAND_DISPLAY"))
+    };
+    for (display, flags) in [(":7", &["--no-open"][..]), ("", &[])] {
+        let dashboard = start(display, flags);
+        assert_eq!(dashboard.visitor().get("/api/session").status, 200);
+        assert!(!opened.exists(), "{display} {flags:?}");
+    }
+    let dashboard = start(":7", &[]);
+    let address = eventually(Deadline::seconds(60), || std::fs::read_to_string(&opened));
+    assert_eq!(address, dashboard.address());
 }
 
 #[test]
@@ -167,21 +203,10 @@ fn other_machines_reach_it_over_tls_only() {
         refused.stderr
     );
 
-    let directory = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["dash.example".to_owned()]).unwrap();
-    let [certificate, key] = ["tls.crt", "tls.key"].map(|name| directory.path().join(name));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let mut command = Command::new(KENNEL);
-    command.args([
-        "dashboard",
-        "--no-open",
-        "--listen",
-        "127.0.0.1:0",
-        "--kubeconfig",
-    ]);
-    command.arg(&kubeconfig).arg("--tls-cert").arg(&certificate);
-    let dashboard = Dashboard::of(command.arg("--tls-key").arg(&key));
+    let files = Files::new();
+    files.write(&made.cert, &made.signing_key);
+    let dashboard = Dashboard::of(&mut files.dashboard(&kubeconfig));
     let (origin, path) = dashboard.address().split_once("/?").unwrap();
     let port: u16 = origin
         .strip_prefix("https://dash.example:")
@@ -197,6 +222,72 @@ fn other_machines_reach_it_over_tls_only() {
     assert!(reply.starts_with("HTTP/1.1 303"), "{reply}");
     assert!(reply.contains("; SameSite=Strict; Secure"), "{reply}");
     let reply = over_tls(port, made.cert.der(), "/", &format!("localhost:{port}"));
+    assert!(reply.starts_with("HTTP/1.1 421"), "{reply}");
+}
+
+/// The certificate and key of a dashboard, and its log.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, certificate: &rcgen::Certificate, key: &rcgen::KeyPair) {
+        std::fs::write(self.path("tls.crt"), certificate.pem()).unwrap();
+        std::fs::write(self.path("tls.key"), key.serialize_pem()).unwrap();
+    }
+
+    /// Starts one on a free port.
+    fn dashboard(&self, kubeconfig: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command
+            .env("LOG", self.path("log"))
+            .args(["-c", "exec \"$@\" 2> \"$LOG\"", "sh", KENNEL])
+            .args(["dashboard", "--no-open", "--listen", "127.0.0.1:0"])
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .arg("--tls-cert")
+            .arg(self.path("tls.crt"))
+            .arg("--tls-key")
+            .arg(self.path("tls.key"));
+        command
+    }
+}
+
+#[test]
+fn a_replaced_certificate_is_used_without_a_restart_and_the_end_of_one_is_warned_of() {
+    let cluster = Cluster::new();
+    let files = Files::new();
+    let day = Duration::from_hours(24);
+    let now = SystemTime::now();
+    let mut ending = CertificateParams::new(["old.example".to_owned()]).unwrap();
+    ending.not_before = (now - 355 * day).into();
+    ending.not_after = (now + 10 * day + Duration::from_hours(1)).into();
+    let key = KeyPair::generate().unwrap();
+    files.write(&ending.self_signed(&key).unwrap(), &key);
+    let dashboard = Dashboard::of(&mut files.dashboard(&cluster.kennel.kubeconfig()));
+    let (_, port) = dashboard.host().rsplit_once(':').unwrap();
+    let port: u16 = port.parse().unwrap();
+    eventually(Deadline::seconds(30), || {
+        let log = std::fs::read_to_string(files.path("log")).unwrap();
+        let warns = log.contains("the TLS certificate of the dashboard expires in 10 days");
+        warns.then_some(()).ok_or(log)
+    });
+
+    let made = rcgen::generate_simple_self_signed(["dash.example".to_owned()]).unwrap();
+    files.write(&made.cert, &made.signing_key);
+    let next = dashboard.next_address();
+    let (_, path) = next
+        .split_once(&format!("https://dash.example:{port}"))
+        .unwrap();
+    let reply = over_tls(port, made.cert.der(), path, &format!("dash.example:{port}"));
+    assert!(reply.starts_with("HTTP/1.1 303"), "{reply}");
+    let reply = over_tls(port, made.cert.der(), "/", &format!("old.example:{port}"));
     assert!(reply.starts_with("HTTP/1.1 421"), "{reply}");
 }
 

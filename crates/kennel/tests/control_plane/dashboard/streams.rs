@@ -1,6 +1,7 @@
 //! What the streams say while a cluster changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use kennel_testkit::{Dashboard, Deadline, Events};
 use serde_json::{Value, json};
@@ -93,6 +94,35 @@ fn the_picture_follows_a_rollout_in_stages() {
     wait_with(&mut events, &mut page, |event, data, page| {
         event == "rollout" && data["outcome"] == "complete" && page.count('n') == 10
     });
+}
+
+#[test]
+fn a_page_gets_at_most_ten_updates_a_second_however_much_changes() {
+    let fixture = Fixture::new(300, &[], &[]);
+    let opened = Instant::now();
+    let mut events = fixture.visitor.events(&format!("{AGENT}/stream"));
+    let mut page = Page::default();
+    wait(&mut events, &mut page, |page| page.count('n') == 300);
+    fixture.rollout.apply("2");
+    let (mut changes, mut begun) = (0, false);
+    let mut messages: BTreeMap<String, u128> = BTreeMap::new();
+    wait_with(&mut events, &mut page, |event, data, page| {
+        *messages.entry(event.to_owned()).or_default() += 1;
+        changes += data["cells"].as_array().map_or(0, Vec::len);
+        begun |= page.count('n') < 300;
+        begun && page.count('n') == 300
+    });
+    // A test that is slow sees fewer in a second, never more.
+    let tenths = opened.elapsed().as_millis() / 100;
+    for (event, count) in &messages {
+        assert!(*count <= tenths + 2, "{count} {event} in {tenths} tenths");
+    }
+    let deltas = usize::try_from(messages["delta"]).unwrap();
+    assert!(changes >= 600, "each node changes twice: {changes}");
+    assert!(
+        changes > 5 * deltas,
+        "{changes} changes in {deltas} messages: nothing was coalesced"
+    );
 }
 
 #[test]
@@ -244,4 +274,19 @@ fn kennel_up_serves_it_too() {
     });
     assert_eq!(node["name"], "sim-1");
     assert_eq!(visitor.get("/api/session").json()["allowChanges"], false);
+}
+
+#[test]
+fn a_playground_prints_the_address_of_one_that_may_change_things() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(KENNEL);
+    command.args(["playground", "--simulate=2", "--no-tour", "--data-dir"]);
+    command.arg(directory.path().join("data"));
+    let dashboard = Dashboard::of(command.args(["--listen", "127.0.0.1:0"]));
+    let visitor = dashboard.visitor();
+    assert_eq!(visitor.get("/api/session").json()["allowChanges"], true);
+    let mut events = visitor.events("/api/overview");
+    events.wait("overview", |overview| {
+        (overview["rows"] == json!([])).then_some(())
+    });
 }

@@ -1,29 +1,29 @@
 //! axe-core finds no barriers: roles, names, contrast, structure.
 
-use kennel_browser::Options;
+use kennel_browser::{Browser, Options};
 use serde_json::{Value, json};
 
 use super::fixture::{Page, tool};
 
 /// What axe-core finds in the page as it is.
-fn barriers(page: &Page) -> Vec<String> {
+pub(super) fn barriers(browser: &Browser) -> Vec<String> {
     let path = tool("axe/node_modules/axe-core/axe.min.js");
     let axe = std::fs::read_to_string(&path);
     let axe =
         axe.unwrap_or_else(|_| panic!("{} is missing: run scripts/clients.sh", path.display()));
     // The page's security policy lets no other script in, but DevTools may.
     let evaluate = json!({"expression": axe});
-    page.browser.devtools("Runtime.evaluate", &evaluate);
+    browser.devtools("Runtime.evaluate", &evaluate);
     let script = "const { violations } = await axe.run(document, {resultTypes: ['violations']});
         return violations.flatMap(({id, nodes}) => nodes.map(
             ({html, failureSummary}) => `${id}: ${html.slice(0, 200)}: ${failureSummary}`));";
-    let found = page.browser.run(script, &[]);
+    let found = browser.run(script, &[]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     found.as_array().unwrap().iter().map(text).collect()
 }
 
 fn check(page: &Page, what: &str) {
-    let found = barriers(page);
+    let found = barriers(&page.browser);
     assert!(found.is_empty(), "{what}: {found:#?}");
 }
 

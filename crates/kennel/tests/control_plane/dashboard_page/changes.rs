@@ -1,6 +1,6 @@
 //! A rollout is changed by its page where that is allowed, and nowhere else.
 
-use kennel_browser::key;
+use kennel_browser::{Options, key};
 use serde_json::json;
 
 use super::fixture::Page;
@@ -78,6 +78,36 @@ fn a_rollout_is_promoted_paused_and_taken_back() {
     browser.press(key::ESCAPE);
     page.rollout.wait_for("outcome", "complete");
     assert_eq!(page.rollout.nodes_with("1").len(), 6);
+    page.check_console();
+}
+
+#[test]
+fn what_a_button_does_is_said_in_chinese() {
+    let chinese = Options {
+        language: "zh-CN".to_owned(),
+        ..Options::default()
+    };
+    let policy = [
+        ("stages", "1 manual, 100%"),
+        ("max-restarts", "0"),
+        ("on-failure", "pause"),
+    ];
+    let Some(page) = Page::open_with(4, &policy, &["--allow-changes"], &chinese) else {
+        return;
+    };
+    let browser = &page.browser;
+    page.rollout.apply("2");
+    page.show_agent();
+    browser.until_text(".title .message", "阶段 1 / 2（1 manual）等待批准");
+    browser.until_text(".problems", "继续下一阶段");
+    browser.press_button("批准");
+    browser.until_text("dialog .effect", "在阶段 1 之后继续发布");
+    browser.press(key::ESCAPE);
+    // And why a node has failed.
+    page.rollout.apply("broken");
+    page.wait_for_count("失败", 1);
+    browser.until_text(".problems .reason", "重启了");
+    page.picture("chinese");
     page.check_console();
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::rollout::fixture::Fixture as Rollout;
 use crate::why::fixture::KENNEL;
 
-/// Three zones of nodes; the version `broken` crashes everywhere.
+/// Three zones of nodes; the version `broken` crashes everywhere, and an image with `hostile` in its name cannot be pulled.
 pub(super) const SCENARIO: &str = "
 nodes:
 - zones: [zone-a, zone-b, zone-c]
@@ -17,12 +17,15 @@ pods:
 - image: \"*:broken\"
   ready: 1h
   exits: {after: 100ms, code: 1}
+- image: \"*hostile*\"
+  unpullable: true
 ";
 
 pub(super) struct Page {
-    pub(super) rollout: Rollout,
-    pub(super) dashboard: Dashboard,
+    /// Dropped first: if the test fails, it takes a picture of what the cluster shows.
     pub(super) browser: Browser,
+    pub(super) dashboard: Dashboard,
+    pub(super) rollout: Rollout,
 }
 
 impl Page {
@@ -45,9 +48,9 @@ impl Page {
         browser.open(dashboard.address());
         browser.until_text("main", "agent");
         Some(Self {
-            rollout,
-            dashboard,
             browser,
+            dashboard,
+            rollout,
         })
     }
 
@@ -81,11 +84,16 @@ impl Page {
 
     /// The page has met no error, and the browser has refused nothing.
     pub(super) fn check_console(&self) {
-        let console = self.browser.console();
-        let bad = console.iter().filter(|line| is_error(line));
-        let bad: Vec<&String> = bad.collect();
-        assert!(bad.is_empty(), "{bad:#?}");
+        check_console(&self.browser);
     }
+}
+
+/// The page has met no error, and the browser has refused nothing.
+pub(super) fn check_console(browser: &Browser) {
+    let console = browser.console();
+    let bad = console.iter().filter(|line| is_error(line));
+    let bad: Vec<&String> = bad.collect();
+    assert!(bad.is_empty(), "{bad:#?}");
 }
 
 /// Requests that fail are part of some tests.
@@ -99,7 +107,16 @@ pub(super) fn start(options: &Options) -> Option<Browser> {
         kennel_test_support::skip("no chromium and chromium-driver");
         return None;
     }
-    Some(Browser::start(options))
+    let failures = pictures().join("failed");
+    Some(Browser::start(&Options {
+        failures: Some(failures),
+        ..options.clone()
+    }))
+}
+
+/// Where pictures of pages are kept.
+fn pictures() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard")
 }
 
 pub(super) fn wait_for_count(browser: &Browser, state: &str, count: usize) {
@@ -111,8 +128,7 @@ pub(super) fn wait_for_count(browser: &Browser, state: &str, count: usize) {
 }
 
 pub(super) fn picture(browser: &Browser, name: &str) {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard");
-    browser.screenshot(&directory.join(format!("{name}.png")));
+    browser.screenshot(&pictures().join(format!("{name}.png")));
 }
 
 /// A tool that a script has put below `.tools`.

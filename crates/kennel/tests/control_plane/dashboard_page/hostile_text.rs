@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::fixture::Page;
+use super::views::point_at_cell;
 
 const SCRIPT: &str = "<img src=x onerror=\"window.owned=1\"><script>window.owned=1</script>";
 /// Longer than any layout expects.
@@ -70,6 +71,42 @@ fn hostile_text_is_text() {
     browser.until_text(".banner", "there is no /api/daemonsets/");
     page.go("#/");
     browser.until_text(".said", SCRIPT);
+    let owned =
+        "return [window.owned ?? null, document.querySelectorAll('main img, main script').length];";
+    assert_eq!(browser.run(owned, &[]), json!([null, 0]));
+    page.check_console();
+}
+
+#[test]
+fn hostile_text_of_pods_is_text_where_nodes_are_explained() {
+    let policy = [("stages", "1, 100%"), ("max-restarts", "0")];
+    let Some(page) = Page::open(3, &policy, &[]) else {
+        return;
+    };
+    let browser = &page.browser;
+    let mut set: Value = serde_json::from_str(&page.rollout.manifest("2")).unwrap();
+    // The answer of `kennel why` has all of it.
+    let image = format!("example.com/hostile:{SCRIPT}{}", "x".repeat(HUGE));
+    set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+    let kubectl = &page.rollout.cluster.kubectl;
+    kubectl
+        .run_with_input(&["apply", "-f", "-"], &set.to_string())
+        .ok();
+    page.show_agent();
+    page.wait_for_count("failed", 1);
+    point_at_cell(browser, "--state-failed");
+    browser.until_text(".tooltip", SCRIPT);
+    let inside = "const box = document.querySelector('.tooltip').getBoundingClientRect();
+        return box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;";
+    assert_eq!(browser.run(inside, &[]), true, "the tooltip is too large");
+    browser.click(".node-links button");
+    browser.until_text(".node-panel", SCRIPT);
+    let fits = "return document.documentElement.scrollWidth <= innerWidth;";
+    assert_eq!(browser.run(fits, &[]), true, "a long text widens the page");
+    page.picture("hostile_pod");
+    browser.press_button("Table");
+    browser.until_text(".node-table tbody", "sim-");
+    assert_eq!(browser.run(fits, &[]), true, "a long text widens the table");
     let owned =
         "return [window.owned ?? null, document.querySelectorAll('main img, main script').length];";
     assert_eq!(browser.run(owned, &[]), json!([null, 0]));

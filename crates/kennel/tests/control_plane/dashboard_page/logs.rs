@@ -1,10 +1,11 @@
 //! The log of a daemon on a real node.
 
 use kennel_browser::Options;
-use kennel_testkit::{Agent, AgentPlan, Dashboard, Deadline, Kennel, Kubectl, Version, eventually};
+use kennel_testkit::Dashboard;
 use serde_json::json;
 
 use super::fixture::{picture, start};
+use super::real_node::RealNode;
 use crate::why::fixture::KENNEL;
 
 #[test]
@@ -12,41 +13,10 @@ fn a_log_is_followed() {
     let Some(browser) = start(&Options::default()) else {
         return;
     };
-    let kennel = Kennel::start(KENNEL, &["up", "--nodes", "0"]);
-    let plan = AgentPlan {
-        binary: KENNEL.into(),
-        node: "real".to_owned(),
-        arguments: vec![
-            "--runtime=process".to_owned(),
-            // Avoids disk pressure on a machine with a full disk.
-            "--eviction-hard=memory.available<1Mi".to_owned(),
-            format!("--kubeconfig={}", kennel.kubeconfig().display()),
-        ],
-    };
-    let _agent = Agent::start(plan, None);
-    let kubectl = Kubectl::new(Version::V1_32, &kennel.kubeconfig());
-    let mut set = crate::why::fixture::daemon_set(json!({}), json!({}));
-    let command = "i=0; while :; do i=$((i+1)); echo \"line $i <b>bold</b>\"; sleep 1; done";
-    set["spec"]["template"]["spec"] = json!({
-        "hostNetwork": true, "hostPID": true, "automountServiceAccountToken": false,
-        "terminationGracePeriodSeconds": 0, "tolerations": [{"operator": "Exists"}],
-        "containers": [{"name": "main", "image": "kennel/none", "command": ["/bin/sh", "-c", command]}]});
-    kubectl
-        .run_with_input(&["apply", "-f", "-"], &set.to_string())
-        .ok();
-    eventually(Deadline::seconds(90), || {
-        // The agent has no serving certificate before somebody approves it.
-        for request in kubectl.run(&["get", "csr", "-o", "name"]).ok().lines() {
-            let name = request.rsplit('/').next().unwrap();
-            kubectl.run(&["certificate", "approve", name]).ok();
-        }
-        let log = kubectl.run(&["logs", "ds/agent"]);
-        log.stdout
-            .contains("line 2")
-            .then_some(())
-            .ok_or(log.stderr)
-    });
-    let dashboard = Dashboard::start(KENNEL, &kennel.kubeconfig(), &[]);
+    let command =
+        "i=0; while :; do i=$((i+1)); echo \"line $i <b>bold</b>\" || exit; sleep 1; done";
+    let node = RealNode::start(command, "line 2");
+    let dashboard = Dashboard::start(KENNEL, &node.kennel.kubeconfig(), &[]);
     browser.open(dashboard.address());
     browser.until_text(".rows", "agent");
     browser.run("location.hash = '#/ds/default/agent?node=real';", &[]);

@@ -14,7 +14,7 @@ fn a_rollout_is_seen_as_it_happens() {
     page.show_agent();
     page.wait_for_count("new", 30);
     browser.until_text(".title", "complete");
-    // What is said to screen readers, and what the tab is called, is recorded from here on.
+    // The clock of the stage is recorded from here on.
     let record = "window.seen = new Set();
         const look = () => window.seen.add(document.querySelector('.stage-step[data-state=present] .clock')?.textContent);
         new MutationObserver(look).observe(document.querySelector('main'),

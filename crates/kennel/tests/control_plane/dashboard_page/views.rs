@@ -1,6 +1,7 @@
 //! Every view shows what the cluster has.
 
 use kennel_browser::{Browser, Options};
+use kennel_testkit::{Deadline, eventually};
 use serde_json::{Value, json};
 
 use super::fixture::Page;
@@ -17,11 +18,12 @@ fn texts(browser: &Browser, selector: &str) -> Vec<String> {
 
 #[test]
 fn all_daemonsets_are_listed_and_found_by_search() {
-    let Some(page) = Page::open(6, &[("stages", "100%")], &[]) else {
+    let policy = [("stages", "1 manual, 100%")];
+    let Some(page) = Page::open(6, &policy, &[]) else {
         return;
     };
     let browser = &page.browser;
-    // Two more: one without nodes, and one that cannot start anywhere.
+    // Two more, without a policy: one without nodes, and one that cannot start anywhere.
     let kubectl = &page.rollout.cluster.kubectl;
     let manifest = page.rollout.manifest("1");
     let mut set: Value = serde_json::from_str(&manifest).unwrap();
@@ -48,7 +50,8 @@ fn all_daemonsets_are_listed_and_found_by_search() {
         )],
     );
     browser.until_text(".rows tbody tr", "6");
-    page.picture("overview");
+    rows_have_stages_and_outcomes(&page);
+    namespaces_are_chosen(browser);
 
     browser.click("input[type=search]");
     browser.press("agent");
@@ -62,6 +65,58 @@ fn all_daemonsets_are_listed_and_found_by_search() {
     assert!(browser.address().ends_with("#/ds/default/agent"));
     browser.until_text("h1", "agent");
     page.check_console();
+}
+
+/// A release in stages that waits for a person: its stage, its outcome, and why.
+fn rows_have_stages_and_outcomes(page: &Page) {
+    let browser = &page.browser;
+    page.rollout.apply("2");
+    let row = |name: &str| {
+        let script = "const rows = [...document.querySelectorAll('.rows tbody tr')];
+            const row = rows.find((e) => e.querySelector('th').innerText === arguments[0]);
+            return ['.stage', '.outcome', '.message'].map((part) => row.querySelector(part).innerText);";
+        browser.run(script, &[json!(name)])
+    };
+    browser.until_text(".rows", "waits for promotion");
+    let agent = row("default / agent");
+    assert_eq!(
+        (&agent[0], &agent[1]),
+        (&json!("1 / 2"), &json!("waits for promotion"))
+    );
+    assert!(
+        agent[2].as_str().unwrap().contains("stage 1 of 2"),
+        "{agent}"
+    );
+    let nowhere = row("kube-system / nowhere");
+    assert_eq!(
+        (&nowhere[0], &nowhere[1]),
+        (&json!("–"), &json!("complete"))
+    );
+    page.picture("overview");
+}
+
+fn namespaces_are_chosen(browser: &Browser) {
+    let choose = "const select = document.querySelector('.overview select');
+        select.value = arguments[0];
+        select.dispatchEvent(new Event('change'));";
+    for (namespace, expected) in [
+        ("kube-system", "kube-system / trouble,kube-system / nowhere"),
+        ("default", "default / agent"),
+    ] {
+        browser.run(choose, &[json!(namespace)]);
+        browser.until(
+            "only the DaemonSets of the namespace",
+            "const rows = [...document.querySelectorAll('.rows tbody th')];
+             return rows.map((e) => e.innerText).join() === arguments[0];",
+            &[json!(expected)],
+        );
+    }
+    browser.run(choose, &[json!("")]);
+    browser.until(
+        "all DaemonSets",
+        "return document.querySelectorAll('.rows tbody tr').length === 3;",
+        &[],
+    );
 }
 
 #[test]
@@ -142,6 +197,89 @@ fn a_node_says_why_and_what_to_type() {
 }
 
 #[test]
+fn pointing_at_a_node_says_why() {
+    let policy = [("stages", "1, 100%"), ("max-restarts", "0")];
+    let Some(page) = Page::open(6, &policy, &[]) else {
+        return;
+    };
+    let browser = &page.browser;
+    page.rollout.apply("broken");
+    page.show_agent();
+    page.wait_for_count("failed", 1);
+    browser.until_text(".title", "failed, paused");
+    let shown = "return !document.querySelector('.tooltip').hidden;";
+    assert_eq!(browser.run(shown, &[]), false);
+    point_at_cell(browser, "--state-failed");
+    browser.until_text(".tooltip", "failed");
+    // And after a moment what `kennel why` says.
+    browser.until_text(".tooltip", "exited with code 1");
+    page.picture("tooltip");
+    browser.point_at(1, 1);
+    let hidden = "return document.querySelector('.tooltip').hidden;";
+    browser.until("no tooltip", hidden, &[]);
+    page.check_console();
+}
+
+#[test]
+fn the_table_has_what_the_picture_shows() {
+    let policy = [("stages", "1, 100%"), ("max-restarts", "0")];
+    let Some(page) = Page::open(130, &policy, &[]) else {
+        return;
+    };
+    let browser = &page.browser;
+    page.show_agent();
+    page.wait_for_count("new", 130);
+    // What is said to screen readers from here on.
+    let record = "window.said = [];
+        const announce = document.getElementById('announce');
+        new MutationObserver(() => window.said.push(announce.textContent))
+            .observe(announce, {childList: true, characterData: true, subtree: true});";
+    browser.run(record, &[]);
+    page.rollout.apply("broken");
+    page.wait_for_count("failed", 1);
+    browser.press_button("Table");
+    let rows = || texts(browser, ".node-table tbody tr");
+    browser.until_text(".node-table .pages", "1 to 100 of 130 nodes");
+    browser.until_text(".node-table tbody tr", "failed");
+    let first = rows();
+    assert_eq!(first.len(), 100);
+    // The node that has failed, why, and its stage; then the others as people count.
+    let failed: Vec<&str> = first[0].split('\t').map(str::trim).collect();
+    assert!(
+        failed[0].starts_with("sim-") && failed[1] == "failed",
+        "{failed:?}"
+    );
+    assert!(failed[2].contains("restarted"), "{failed:?}");
+    assert_eq!(failed[3], "Stage 1");
+    let numbers = |rows: &[String]| -> Vec<u32> {
+        let name = |row: &String| row.split('\t').next().unwrap().trim().to_owned();
+        let number = |row| name(row).strip_prefix("sim-").unwrap().parse().unwrap();
+        rows.iter().map(number).collect()
+    };
+    assert!(numbers(&first[1..]).is_sorted(), "{first:?}");
+    browser.press_button("Next");
+    browser.until_text(".node-table .pages", "101 to 130 of 130 nodes");
+    let last = rows();
+    let mut all = [numbers(&first), numbers(&last)].concat();
+    assert_eq!((last.len(), numbers(&last).last()), (30, Some(&130)));
+    all.sort_unstable();
+    assert_eq!(all, (1..=130).collect::<Vec<u32>>());
+
+    // The failure is said, with how many nodes are in which state.
+    let said = browser.until(
+        "an announcement of the failure",
+        "return window.said.find((text) => text.includes('failed and paused')) ?? null;",
+        &[],
+    );
+    let said = said.as_str().unwrap();
+    assert!(
+        said.contains("129 waiting") && said.contains("1 failed"),
+        "{said}"
+    );
+    page.check_console();
+}
+
+#[test]
 fn the_page_fits_a_phone_and_speaks_chinese() {
     let phone = Options {
         width: 390,
@@ -149,6 +287,7 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
         language: "zh-CN".to_owned(),
         phone: true,
         dark: true,
+        ..Options::default()
     };
     let policy = [("stages", "1, 100% manual")];
     let Some(page) = Page::open_with(8, &policy, &[], &phone) else {
@@ -157,6 +296,8 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
     let browser = &page.browser;
     let fits = "return document.documentElement.scrollWidth <= innerWidth;";
     browser.until_text(".summary", "1 个 DaemonSet");
+    // A phone has no column of stages, but the outcome.
+    browser.until_text(".rows .outcome", "完成");
     assert_eq!(browser.run(fits, &[]), true, "the list is too wide");
     page.picture("phone_overview");
     page.show_agent();
@@ -171,6 +312,8 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
     browser.until_text(".node-panel", "kennel why");
     assert_eq!(browser.run(fits, &[]), true, "the node is too wide");
     page.picture("phone_node");
+    // What the server says of the rollout, too.
+    browser.until_text(".title .message", "是稳定版本");
     // Both languages have the same texts.
     let differences = "const [en, zh] = await Promise.all([import('./en.js'), import('./zh.js')]);
         const kinds = (table) => Object.entries(table.default).map(([key, text]) => `${key} ${Array.isArray(text)}`);
@@ -182,11 +325,39 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
         select.dispatchEvent(new Event('change'));";
     browser.run(choose, &[]);
     page.wait_for_count("new", 8);
+    // The list has the stage and the outcome of a release, too.
+    page.rollout.apply("2");
+    page.go("#/");
+    browser.until_text(".rows .outcome", "waits for promotion");
+    let stage = texts(browser, ".rows .stage").join("\n");
+    assert!(stage.contains("Stage 2 / 2"), "{stage:?}");
+    assert_eq!(browser.run(fits, &[]), true, "the list is too wide");
+    page.picture("phone_rollout");
     page.check_console();
 }
 
 /// Counts cells whose corner has the colour of a variable.
-fn coloured_cells(browser: &Browser, variable: &str) -> u64 {
+fn coloured_cells(browser: &Browser, variable: &str) -> usize {
+    corners(browser, variable).len()
+}
+
+/// Moves the mouse to the first cell that has the colour of a variable, and waits for the tooltip: cells move while what is
+/// above them appears.
+pub(super) fn point_at_cell(browser: &Browser, variable: &str) {
+    let shown = "return !document.querySelector('.tooltip').hidden;";
+    eventually(Deadline::seconds(60), || {
+        // The cross of a cell that has failed may look like further corners.
+        let corners = corners(browser, variable);
+        let (x, y) = corners.first().ok_or("no such cell".to_owned())?;
+        browser.point_at(1, 1);
+        browser.point_at(x + 3, y + 3);
+        let found = browser.run(shown, &[]) == true;
+        found.then_some(()).ok_or(format!("{corners:?}"))
+    });
+}
+
+/// The corners of the cells that have the colour of a variable, in CSS pixels of the window.
+fn corners(browser: &Browser, variable: &str) -> Vec<(i64, i64)> {
     let script = "const canvas = document.querySelector('.waffle canvas');
         const probe = document.body.appendChild(document.createElement('i'));
         probe.style.color = `var(${arguments[0]})`;
@@ -195,12 +366,18 @@ fn coloured_cells(browser: &Browser, variable: &str) -> u64 {
         const { data, width, height } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
         const at = (x, y) => x >= 0 && y >= 0 && data.slice(4 * (y * width + x), 4 * (y * width + x) + 3).join() === wanted
             && data[4 * (y * width + x) + 3] === 255;
-        let corners = 0;
+        const box = canvas.getBoundingClientRect();
+        const corners = [];
         for (let y = 0; y < height; y += 1) {
             for (let x = 0; x < width; x += 1) {
-                corners += at(x, y) && !at(x - 1, y) && !at(x, y - 1) ? 1 : 0;
+                if (at(x, y) && !at(x - 1, y) && !at(x, y - 1)) {
+                    corners.push([Math.round(box.left + x / devicePixelRatio), Math.round(box.top + y / devicePixelRatio)]);
+                }
             }
         }
         return corners;";
-    browser.run(script, &[variable.into()]).as_u64().unwrap()
+    let corners = browser.run(script, &[variable.into()]);
+    let corners = corners.as_array().unwrap().iter();
+    let number = |value: &Value| value.as_i64().unwrap();
+    corners.map(|at| (number(&at[0]), number(&at[1]))).collect()
 }

@@ -4,6 +4,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use kennel_control::frame::Setup;
 use kennel_control::informers::Informers;
 use kennel_control::nodes::{eviction, lifecycle};
 use kennel_control::{garbage_collector, podgc};
@@ -15,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Far more than anything here takes; a passing test never waits for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const POLL_EVERY: Duration = Duration::from_millis(2);
 /// How often nodes renew their leases, in seconds.
 const HEARTBEAT: u64 = 10;
@@ -74,13 +75,14 @@ impl Fixture {
     pub(crate) fn start(&mut self) {
         let stop = CancellationToken::new();
         let mut informers = Informers::new(&self.server.client("informers"));
-        let (client, token) = (|| self.server.client("node-controller"), || stop.clone());
+        let client = || self.server.client("node-controller");
+        let setup = || Setup::unfenced(stop.clone());
         let settings = lifecycle::Settings::default();
-        let lifecycle = lifecycle::run(client(), &mut informers, settings, token());
-        let eviction = eviction::run(client(), &mut informers, token());
-        let pods = podgc::run(client(), &mut informers, token());
-        let garbage = garbage_collector::run(client(), &mut informers, token());
-        let informers = informers.run(token());
+        let lifecycle = lifecycle::run(client(), &mut informers, settings, setup());
+        let eviction = eviction::run(client(), &mut informers, setup());
+        let pods = podgc::run(client(), &mut informers, setup());
+        let garbage = garbage_collector::run(client(), &mut informers, setup());
+        let informers = informers.run(stop.clone());
         let all = async move {
             let (a, b, c, d, ()) = tokio::join!(lifecycle, eviction, pods, garbage, informers);
             for ended in [a, b, c, d] {
@@ -230,7 +232,7 @@ impl Fixture {
         &self,
         look: impl AsyncFn() -> Result<T, E>,
     ) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             match look().await {
                 Ok(found) => return found,

@@ -62,6 +62,35 @@ fn r5_4_a_release_that_breaks_one_node_in_fifty_goes_back() {
     assert_eq!(fixture.nodes_with("2.1").len(), 150);
 }
 
+/// A recorder writes 25 events on one object at once; the pods of 40 nodes alone have more.
+#[test]
+fn r9_2_events_of_a_rollout_are_not_dropped_behind_those_of_its_pods() {
+    let policy = [
+        ("stages", "1, 100%"),
+        ("max-restarts", "0"),
+        ("max-failures", "1"),
+        ("on-failure", "rollback"),
+    ];
+    let fixture = Fixture::with(CRASHES, 40, &policy);
+    fixture.apply("broken");
+    let shown = fixture.check(&["status", "ds/agent", WATCH], 1);
+    assert!(shown.contains(" has failed and is held"), "{shown}");
+    assert_eq!(fixture.nodes_with("1").len(), 40);
+    fixture.wait_for_event("RolloutStarted", "stage 1 of 2 (1)");
+    fixture.wait_for_event("StageStarted", "stage 2 of 2 (100%)");
+    fixture.wait_for_event("RolloutFailed", "has failed in stage 2 of 2 (100%): ");
+    fixture.wait_for_event("RollingBack", "every node goes back to ");
+    fixture.wait_for_event("RolledBack", "no node has it any more");
+    // Nor are those of what a person does.
+    fixture.check(&["retry", "ds/agent"], 0);
+    fixture.check(&["status", "ds/agent", WATCH], 1);
+    fixture.wait_for_event("StageStarted", "stage 1 of 2 (1)");
+    let command = "rollout.kennel.dev/promote=0000000000/1";
+    let kubectl = &fixture.cluster.kubectl;
+    kubectl.run(&["annotate", "ds", "agent", command]).ok();
+    fixture.wait_for_event("CommandIgnored", "promote");
+}
+
 #[test]
 fn r5_3_a_paused_failure_is_promoted_or_aborted() {
     let policy = [("stages", "1, 100%"), ("max-restarts", "0")];

@@ -10,6 +10,6 @@ mod failures;
 pub(crate) mod fixture;
 mod hand_over;
 mod page;
-mod report;
+pub(crate) mod report;
 mod stages;
 mod watch;

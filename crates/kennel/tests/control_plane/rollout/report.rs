@@ -24,7 +24,7 @@ const POLICY: [(&str, &str); 3] = [
 ];
 
 /// A report that has seen the state before the rollout.
-fn record(fixture: &Fixture, file: &std::path::Path, format: &str) -> Child {
+pub(crate) fn record(fixture: &Fixture, file: &std::path::Path, format: &str) -> Child {
     let mut child = Command::new(KENNEL)
         .args(["--log", "info", "rollout", "report", "ds/agent", "--next"])
         .args(["--for=2m", "-o", format, "-f"])
@@ -126,6 +126,13 @@ fn a_bad_release_is_reported_with_who_failed_and_why() {
     assert_eq!(data["outcome"], "failed");
     let failures = data["failures"].as_array().unwrap();
     assert_eq!(failures.len(), 1, "{failures:?}");
+    // The pod is gone long since: a rollback begins with the first restart.
+    let why = failures[0]["message"].as_str().unwrap();
+    assert!(
+        why.contains("container main does not stay up: exited with code 3"),
+        "{why}"
+    );
+    assert!(failures[0]["until"].is_u64(), "{failures:?}");
     assert_eq!(
         letters(&data, 0).chars().last(),
         Some('o'),
@@ -133,6 +140,7 @@ fn a_bad_release_is_reported_with_who_failed_and_why() {
     );
     let picture = std::fs::read_to_string(picture).unwrap();
     assert!(picture.contains(">held</text>"), "{picture}");
+    assert!(picture.contains("exited with code 3"), "{picture}");
 
     let later = fixture.json(&["report", "ds/agent"]);
     assert_eq!(
@@ -140,6 +148,20 @@ fn a_bad_release_is_reported_with_who_failed_and_why() {
         (&"reconstructed".into(), &"failed".into())
     );
     assert_eq!(later["notes"].as_array().unwrap().len(), 2, "{later}");
+}
+
+#[test]
+fn what_fails_when_a_report_is_read_back_is_explained() {
+    let policy = [("stages", "1, 100%"), ("max-restarts", "0")];
+    let fixture = Fixture::with(SCENARIO, 3, &policy);
+    fixture.apply("broken");
+    fixture.check(&["status", "ds/agent", WATCH], 1);
+    let report = fixture.json(&["report", "ds/agent"]);
+    assert_eq!(report["source"], "reconstructed");
+    let failures = report["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 1, "{report}");
+    let why = failures[0]["message"].as_str().unwrap();
+    assert!(why.contains("exited with code 3"), "{why}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ pub(crate) const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 pub(crate) const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A server with this read timeout.
-pub(crate) const PATIENCE_SECONDS: u64 = 1;
+pub(crate) const TIMEOUT_SECONDS: u64 = 1;
 
 /// The DNS server in a server's process has watches of its own, which tests that count watches do not expect.
 const NO_DNS: &str = "--dns-listen=off";
@@ -25,7 +25,7 @@ pub(crate) fn server() -> Fixture {
 
 /// A server with little patience.
 pub(crate) fn impatient() -> Fixture {
-    let seconds = PATIENCE_SECONDS.to_string();
+    let seconds = TIMEOUT_SECONDS.to_string();
     Fixture::of(Kennel::start(
         KENNEL,
         &["server", NO_DNS, "--patience-seconds", &seconds],

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 pub(crate) const NODES: &str = "/api/v1/nodes";
 /// How long a test waits at most: more than any scenario here takes.
-const PATIENCE: Duration = Duration::from_mins(20);
+const TIMEOUT: Duration = Duration::from_mins(20);
 /// How far the clock moves from look to look.
 const STEP: Duration = Duration::from_millis(500);
 /// What the disk gets between two looks.
@@ -93,7 +93,7 @@ impl Fixture {
 
     /// Looks at an object until it is as expected, and returns it.
     pub(crate) async fn until(&self, path: &str, expected: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let object = self.get(path).await.unwrap_or_default();
             if expected(&object) {

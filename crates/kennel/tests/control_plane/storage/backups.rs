@@ -93,7 +93,10 @@ fn a_backup_that_is_a_million_revisions_old_is_restored() {
     let copy = dir.path().join("kennel.db");
     let kennel = server.kennel.restart_after(|data| {
         fs::copy(data.join("kennel.db"), &copy).unwrap();
-        tamper(data, "UPDATE revision SET reserved = reserved + 1000000");
+        tamper(
+            data,
+            "UPDATE revision SET reserved = reserved + 1000000, checksum = NULL",
+        );
     });
     let server = Fixture::of(kennel);
     let made = server.create("lost", "value").json();
@@ -229,6 +232,54 @@ fn a_damaged_backup_changes_nothing() {
     let server = Fixture::of(kennel);
     assert!(has(&server, "kept"));
     server.is_well("backups that are none");
+}
+
+/// Runs this in a directory, with `FILE` set.
+fn shell(dir: &Path, file: &Path, script: &str) -> String {
+    let output = std::process::Command::new("sh")
+        .args(["-ec", script])
+        .current_dir(dir)
+        .env("FILE", file)
+        .env("LC_ALL", "C")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{script}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_backup_is_verified_without_kennel_and_one_of_a_newer_format_is_refused() {
+    let server = server();
+    let (dir, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let file = data.path().join("my.backup");
+    succeed("backup", &server.kennel.data_dir(), &[path(&file)]);
+    // As the guide says.
+    let guide = include_str!("../../../../../docs/guides/back-up-and-restore.md");
+    let command = "tar xf FILE && sha256sum -c SHA256SUMS";
+    assert!(guide.contains(command));
+    let command = command.replace("xf FILE", "xf \"$FILE\"");
+    let verified = shell(dir.path(), &file, &command);
+    for member in ["backup.json", "kennel.db", "pki/ca.key"] {
+        assert!(verified.contains(&format!("{member}: OK\n")), "{verified}");
+    }
+    assert!(!verified.contains("FAILED"), "{verified}");
+
+    let about = dir.path().join("backup.json");
+    let mut newer: serde_json::Value = serde_json::from_slice(&fs::read(&about).unwrap()).unwrap();
+    newer["format"] = 99.into();
+    fs::write(&about, newer.to_string()).unwrap();
+    let script =
+        "names=$(sed 's/^[^ ]*  //' SHA256SUMS); sha256sum $names > sums; mv sums SHA256SUMS
+                  tar cf \"$FILE.new\" SHA256SUMS $names";
+    shell(dir.path(), &file, script);
+    let target = data.path().join("restored");
+    let said = fail("restore", &target, &[&format!("{}.new", path(&file))], 1);
+    let words =
+        "the backup has format 99, this program knows formats up to 1; use the newer program";
+    assert!(said.contains(words), "{said}");
+    assert!(!target.join("kennel.db").exists() && !target.join("pki").exists());
+    succeed("restore", &target, &[path(&file)]);
 }
 
 #[test]

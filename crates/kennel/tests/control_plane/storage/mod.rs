@@ -2,7 +2,9 @@
 
 mod backups;
 mod damaged;
+mod damaged_log;
 mod damaged_owners;
+mod etcd;
 mod quota;
 mod scheduled_backups;
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kennel_testkit::{Deadline, eventually};
 use serde_json::Value;
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, is_ready};
 
 const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 const HOUR: i64 = 3600;
@@ -137,7 +137,7 @@ fn restarts(pod: &Value) -> i64 {
 
 /// It says when by its own clock.
 fn the_lease_is_renewed(fleet: &Fleet, hours: i64) {
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let lease = fleet.get(&["lease", "-n", "kube-node-lease", "machine-1"])?;
         let renewed = lease["spec"]["renewTime"].as_str().unwrap_or_default();
         let renewed: Timestamp = renewed.parse().unwrap();
@@ -149,7 +149,7 @@ fn the_lease_is_renewed(fleet: &Fleet, hours: i64) {
 fn probes_go_on(asked: &Path) {
     let count = || fs::metadata(asked).map_or(0, |file| file.len());
     let before = count();
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let now = count();
         (now >= before + 2).then_some(()).ok_or(now)
     });

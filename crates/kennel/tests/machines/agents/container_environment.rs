@@ -3,7 +3,7 @@
 use kennel_testkit::machine::Image;
 use kennel_testkit::{Deadline, eventually};
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, is_ready};
 
 #[test]
 fn what_containers_get() {
@@ -219,13 +219,13 @@ fn changes_arrive(inside: &Inside<'_>) {
     let patch = r#"{"data":{"colour":"red"}}"#;
     let patch = ["patch", "configmap", "settings", "-p", patch];
     inside.fleet.kubectl.run(&patch).ok();
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let seen = inside.says("given", "cat /settings/paint/colour /all/colour");
         (seen == "redred").then_some(()).ok_or(seen)
     });
     let label = ["label", "pod", "given", "tier=2", "--overwrite"];
     inside.fleet.kubectl.run(&label).ok();
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let seen = inside.says("given", "cat /about/labels");
         seen.contains("tier=\"2\"").then_some(()).ok_or(seen)
     });

@@ -8,7 +8,7 @@ use kennel_testkit::machine::Image;
 use kennel_testkit::{Answer, Deadline, Kubectl, Version, eventually};
 use serde_json::{Value, json};
 
-use super::fleet::{Engine, Fleet, PATIENCE, has_event, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, has_event, is_ready};
 
 const APP: &str = "kennel.test/app:1";
 
@@ -91,7 +91,7 @@ fn is_running(pod: &Value, name: &str) -> bool {
 }
 
 fn logs(fleet: &Fleet, pod: &str, container: &str, words: &str) {
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let answer = fleet.kubectl.run(&["logs", pod, "-c", container]);
         let found = answer.stdout.contains(words);
         found

@@ -8,7 +8,7 @@ use kennel_testkit::machine::Image;
 use kennel_testkit::{Deadline, eventually};
 use serde_json::Value;
 
-use super::fleet::{Engine, Fleet, Machine, PATIENCE};
+use super::fleet::{Engine, Fleet, Machine, TIMEOUT};
 
 /// Where the image has it. Without an image it is where `scripts/prometheus.sh` has put it.
 const EXPORTER: &str = "/bin/node-exporter";
@@ -120,9 +120,7 @@ fn rolled_out(fleet: &Fleet) {
 
 /// The metrics of a machine's exporter.
 fn serves(machine: &Machine) -> String {
-    eventually(Deadline::seconds(PATIENCE), || {
-        machine.get(PORT, "/metrics")
-    })
+    eventually(Deadline::seconds(TIMEOUT), || machine.get(PORT, "/metrics"))
 }
 
 /// Its pods, by node.

@@ -12,7 +12,7 @@ use kennel_testkit::{Deadline, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, is_ready};
 
 const APP: &str = "kennel.test/app:1";
 /// How often the agent is killed.
@@ -95,7 +95,7 @@ fn is_killed(engine: Engine) {
         expected.contains(&starts),
         "{starts} starts, {expected:?} expected"
     );
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let pods = fleet.get(&["pods"])?;
         let there = pods["items"].as_array().map_or(0, Vec::len);
         (there == staying.len())
@@ -177,7 +177,7 @@ fn a_server_that_is_away_is_not_missed() {
     let server = server.crash_and_come_back_after(|| {
         // A container that exits while no agent runs is restarted by the next one.
         kill_watcher(shared.path(), "steady");
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let starts = fs::read_to_string(shared.path().join("steady")).unwrap();
             let again = starts.lines().count() == 2;
             again.then_some(()).ok_or_else(|| machines[0].agent.log())
@@ -204,7 +204,7 @@ fn a_containerd_that_restarts_loses_nothing() {
     fleet.apply(&sleeper("before", shared.path()));
     let before = fleet.pod("before", is_ready);
     fleet.machines[0].containerd().kill();
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let node = fleet.get(&["node", "machine-1"])?;
         let ready = super::fleet::condition(&node, "Ready");
         ready
@@ -237,7 +237,7 @@ fn a_full_disk_is_said_and_survived() {
     let create = ["create", "configmap", "large", "--from-literal=x=y"];
     fleet.kubectl.run(&create).ok();
     fleet.apply(WITH_FILES);
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let said = fleet.kubectl.run(&["describe", "pod", "with-files"]).stdout;
         said.to_lowercase()
             .contains("no space left")

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 /// For everything that a test waits for.
-pub(crate) const PATIENCE: u64 = 90;
+pub(crate) const TIMEOUT: u64 = 90;
 
 /// Disks of machines that build are full, and that is not what most tests are about.
 const CALM: &str = "--eviction-hard=memory.available<1Mi";
@@ -139,7 +139,7 @@ impl Fleet {
 
     fn wait_for_nodes(&self) {
         for machine in &self.machines {
-            eventually(Deadline::seconds(PATIENCE), || {
+            eventually(Deadline::seconds(TIMEOUT), || {
                 let node = self.get(&["node", machine.node()]);
                 let node = node.map_err(|error| format!("{error}\n{}", machine.agent.log()))?;
                 condition(&node, "Ready")
@@ -161,7 +161,7 @@ impl Fleet {
 
     /// Waits until the pod fulfils the condition, and returns it.
     pub(crate) fn pod(&self, name: &str, is: impl Fn(&Value) -> bool) -> Value {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let pod = self.get(&["pod", name])?;
             if is(&pod) {
                 return Ok(pod);
@@ -201,7 +201,7 @@ fn events(fleet: &Fleet, object: &str) -> String {
 
 /// Waits for an event about an object that says so.
 pub(crate) fn has_event(fleet: &Fleet, object: &str, words: &str) {
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let events = events(fleet, object);
         let found = events.contains(words);
         found

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use kennel_testkit::machine::Image;
 use kennel_testkit::{Answer, Deadline, Kubectl, Version, eventually, fetch, fetch_within};
+use serde_json::Value;
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, is_ready};
 
 #[test]
 fn looking_into_containers() {
@@ -42,6 +43,7 @@ fn look(engine: Engine) {
         forwards_ports(&kubectl);
         describes(&kubectl, &fleet);
     }
+    are_audited(&fleet);
 }
 
 const PODS: &str = r#"
@@ -105,7 +107,7 @@ fn reads_logs(kubectl: &Kubectl, fleet: &Fleet) {
         all.extend(arguments);
         kubectl.run(&all).ok()
     };
-    let all = eventually(Deadline::seconds(PATIENCE), || {
+    let all = eventually(Deadline::seconds(TIMEOUT), || {
         let all = logs(&["talker", "-c", "a"]);
         (all.lines().count() == 6).then_some(all.clone()).ok_or(all)
     });
@@ -236,16 +238,45 @@ fn forwards_ports(kubectl: &Kubectl) {
     let address = address.parse().unwrap();
     // More than one connection through one forward, one after the other and at once.
     for _ in 0..3 {
-        let answer = eventually(Deadline::seconds(PATIENCE), || fetch(address, "/"));
+        let answer = eventually(Deadline::seconds(TIMEOUT), || fetch(address, "/"));
         assert!(answer.ends_with("here I am\n"), "{answer}");
     }
     std::thread::scope(|scope| {
-        let within = Duration::from_secs(PATIENCE);
+        let within = Duration::from_secs(TIMEOUT);
         let ask = |_| scope.spawn(move || fetch_within(address, "/", within).unwrap());
         for asked in (0..8).map(ask).collect::<Vec<_>>() {
             assert!(asked.join().unwrap().ends_with("here I am\n"));
         }
     });
+}
+
+/// Each kubectl's sessions are in the audit log.
+fn are_audited(fleet: &Fleet) {
+    let file = fleet.server.data_dir().join("audit/audit.log");
+    for (subresource, pod) in [
+        ("exec", "talker"),
+        ("attach", "listener"),
+        ("portforward", "web"),
+    ] {
+        let is_session = |line: &Value| {
+            let about = &line["objectRef"];
+            line["responseStatus"]["code"] == 101
+                && line["user"]["username"] == "kennel-admin"
+                && (&about["resource"], &about["namespace"]) == (&"pods".into(), &"default".into())
+                && (&about["subresource"], &about["name"]) == (&subresource.into(), &pod.into())
+        };
+        eventually(Deadline::seconds(TIMEOUT), || {
+            let text = fs::read_to_string(&file).unwrap();
+            let lines = text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
+            let sessions = lines.filter(is_session).count();
+            let whole = sessions >= Version::ALL.len();
+            whole
+                .then_some(())
+                .ok_or(format!("{sessions} {subresource} in {text}"))
+        });
+    }
 }
 
 fn describes(kubectl: &Kubectl, fleet: &Fleet) {

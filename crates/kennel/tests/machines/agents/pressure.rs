@@ -2,7 +2,7 @@
 
 use kennel_testkit::{Deadline, eventually};
 
-use super::fleet::{Engine, Fleet, PATIENCE, condition, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, condition, is_ready};
 
 const PODS: &str = r"
 apiVersion: v1
@@ -42,7 +42,7 @@ fn a_machine_without_memory_says_so_and_keeps_what_it_cannot_do_without() {
     // No machine has so much to spare: it is under pressure from the start.
     let told = ["--eviction-hard=memory.available<99%"];
     let fleet = Fleet::with(Engine::Process, 1, &[], &told);
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let node = fleet.get(&["node", "machine-1"])?;
         let pressed = condition(&node, "MemoryPressure").is_some();
         let taints = node["spec"]["taints"].to_string();

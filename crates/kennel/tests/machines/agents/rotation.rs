@@ -7,7 +7,7 @@ use std::process::Child;
 use kennel_testkit::machine::Image;
 use kennel_testkit::{Deadline, eventually};
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, is_ready};
 
 /// So many lines of a hundred bytes are more than a log may have.
 const LINES: usize = 110_000;
@@ -64,7 +64,7 @@ fn rotate(engine: Engine) {
     follower.wait_for("begin\n");
     fs::write(shared.path().join("go"), "").unwrap();
 
-    let cut = eventually(Deadline::seconds(PATIENCE), || {
+    let cut = eventually(Deadline::seconds(TIMEOUT), || {
         let files = files(&logs);
         let cut = files.iter().rev().find(|name| !name.contains(".2020"));
         let cut = cut.filter(|name| *name != "0.log").cloned();
@@ -94,7 +94,7 @@ fn rotate(engine: Engine) {
 
 /// `kubectl logs` goes on, with what is in the newest file.
 fn reads_what_comes_after(fleet: &Fleet) {
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let last = tail(fleet);
         last.starts_with("after ").then_some(()).ok_or(last)
     });
@@ -148,7 +148,7 @@ impl Follower {
     }
 
     fn wait_for(&self, words: &str) {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let text = fs::read_to_string(&self.file).unwrap();
             let end = text.len().saturating_sub(200);
             let found = text.contains(words);

@@ -4,7 +4,7 @@ use kennel_testkit::machine::{Containerd, Image};
 use kennel_testkit::{Deadline, Kennel, Kubectl, Version, eventually};
 use serde_json::Value;
 
-use super::fleet::PATIENCE;
+use super::fleet::TIMEOUT;
 
 const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 const APP: &str = "kennel.test/app:1";
@@ -14,7 +14,7 @@ const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p
 
 /// Waits until the condition `Ready` has this status and a message that begins with these words.
 fn wait_for_node(kubectl: &Kubectl, status: &str, words: &str) -> Value {
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let node = kubectl.get(&["node", "here"])?;
         let conditions = node["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
@@ -66,7 +66,7 @@ fn a_node_becomes_ready_when_containerd_appears_and_not_ready_when_it_dies() {
         version.starts_with("containerd://") && version != "containerd://Unknown",
         "{version}"
     );
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let pod = kubectl.get(&["pod", "p"])?;
         let status = &pod["status"]["containerStatuses"][0];
         let id = status["containerID"].as_str().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::fs;
 use kennel_testkit::machine::{Image, Network};
 use kennel_testkit::{Agent, AgentPlan, Deadline, eventually};
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready, processes_with};
+use super::fleet::{Engine, Fleet, TIMEOUT, is_ready, processes_with};
 
 fn manifest(name: &str, words: &str) -> String {
     format!(
@@ -58,7 +58,7 @@ fn files_become_pods_and_mirrors_do_not_stop_them() {
     let logs = fleet.kubectl.run(&["logs", "dog-machine-1"]).ok();
     assert_eq!(logs, "grr\n");
     fs::remove_file(dir.join("dog.yaml")).unwrap();
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let pods = fleet.get(&["pods"])?;
         let none = pods["items"].as_array().is_some_and(Vec::is_empty);
         none.then_some(()).ok_or(pods.to_string())
@@ -85,7 +85,7 @@ fn files_become_pods_without_any_server() {
     fs::write(dir.join("dog.yaml"), heart).unwrap();
     let beats = || {
         let last = fs::read_to_string(&beat).unwrap_or_default();
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let now = fs::read_to_string(&beat).unwrap_or_default();
             (now != last && !now.is_empty())
                 .then_some(())
@@ -97,14 +97,14 @@ fn files_become_pods_without_any_server() {
     assert!(processes_with(&holder) > 0, "it is seen while it runs");
     agent.kill();
     let last = fs::read_to_string(&beat).unwrap();
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let now = fs::read_to_string(&beat).unwrap();
         (now != last).then_some(()).ok_or("it ended with its agent")
     });
     agent.start_again(Some(&network));
     agent.wait_for("all pod sources synced");
     fs::remove_file(dir.join("dog.yaml")).unwrap();
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let left = processes_with(&holder);
         (left == 0).then_some(()).ok_or(agent_says(&agent))
     });

@@ -8,7 +8,7 @@ use kennel_testkit::machine::Image;
 use kennel_testkit::{Deadline, Kubectl, Version, eventually};
 use serde_json::Value;
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, TIMEOUT, is_ready};
 
 #[test]
 fn usage_of_containers() {
@@ -85,7 +85,7 @@ fn amount(text: &str) -> u64 {
 }
 
 fn shows_nodes(kubectl: &Kubectl) {
-    let nodes = eventually(Deadline::seconds(PATIENCE), || top(kubectl, &["nodes"]));
+    let nodes = eventually(Deadline::seconds(TIMEOUT), || top(kubectl, &["nodes"]));
     let [line] = nodes.as_slice() else {
         panic!("{nodes:?}");
     };
@@ -97,7 +97,7 @@ fn shows_nodes(kubectl: &Kubectl) {
 
 fn shows_pods(kubectl: &Kubectl) {
     // Until the window contains nothing from before the containers were busy.
-    let lines = eventually(Deadline::seconds(PATIENCE), || {
+    let lines = eventually(Deadline::seconds(TIMEOUT), || {
         let lines = top(kubectl, &["pods", "-A", "--containers"])?;
         let busy = lines.iter().find(|line| line[2] == "busy");
         let is_busy = busy.is_some_and(|line| (20..=150).contains(&amount(&line[3])));

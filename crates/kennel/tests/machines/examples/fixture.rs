@@ -11,7 +11,7 @@ use super::substitute_images;
 
 const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 /// For everything that a test waits for.
-pub(crate) const PATIENCE: u64 = 90;
+pub(crate) const TIMEOUT: u64 = 90;
 /// The node that is real.
 pub(crate) const MACHINE: &str = "machine-1";
 
@@ -54,6 +54,7 @@ impl Fixture {
             "--runtime=cri".to_owned(),
             // An example brings the network.
             "--network=none".to_owned(),
+            "--proxy=nftables".to_owned(),
             format!("--cri-socket={}", machine.socket().display()),
             CALM.to_owned(),
             LOGS.to_owned(),
@@ -155,7 +156,7 @@ impl Fixture {
 
 /// Waits until something holds, and says what it is.
 pub(crate) fn wait<T>(look: impl FnMut() -> Result<T, String>) -> T {
-    eventually(Deadline::seconds(PATIENCE), look)
+    eventually(Deadline::seconds(TIMEOUT), look)
 }
 
 /// Does a condition hold?

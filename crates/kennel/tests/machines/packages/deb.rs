@@ -118,6 +118,11 @@ fn daemons_survive_upgrade_and_removal_and_are_purged() {
     }
     let pid = set_up_cluster(&machine);
     check_watchdogs(&machine);
+    for unit in ["kennel-server", "kennel-agent"] {
+        restarts_when_it_hangs(&machine, unit);
+    }
+    wait_until_ready(&machine);
+    assert_eq!(daemon_pid(&machine), pid, "the daemon notices nothing");
     upgrade(&machine, &new, &pid);
     let said = machine.run("kennel --version");
     assert!(said.contains(kennel_packages::VERSION), "{said}");
@@ -251,4 +256,24 @@ fn check_watchdogs(machine: &Machine) {
             "{unit}"
         );
     }
+}
+
+/// Stops a service's process with a signal, as if it hung; systemd ends and restarts it.
+fn restarts_when_it_hangs(machine: &Machine, unit: &str) {
+    let drop_in = format!("/etc/systemd/system/{unit}.service.d");
+    machine.run(&format!(
+        "mkdir {drop_in} && printf '[Service]\\nWatchdogSec=3\\nRestartSec=0\\n' >{drop_in}/watchdog.conf && \
+         systemctl daemon-reload && systemctl restart {unit}"
+    ));
+    let before = service_state(machine, unit);
+    machine.run(&format!(
+        "kill -STOP $(systemctl show --value -p MainPID {unit})"
+    ));
+    machine.until(&format!("systemctl show -p NRestarts {unit} | grep -v =0"));
+    machine.until(&format!("systemctl is-active {unit}"));
+    let after = service_state(machine, unit);
+    assert!(after.starts_with("active ") && after != before, "{after}");
+    machine.run(&format!(
+        "rm -r {drop_in} && systemctl daemon-reload && systemctl restart {unit}"
+    ));
 }

@@ -1,8 +1,9 @@
 //! `kennel doctor network` finds what breaks the network of a machine, and says what to do.
 
 use kennel_testkit::machine::{Links, possible};
+use kennel_testkit::{Deadline, eventually};
 
-use super::fixture::{Cluster, KENNEL, Machine};
+use super::fixture::{Cluster, KENNEL, Machine, TIMEOUT};
 
 /// The exit code, and the lines.
 fn examine(machine: &Machine) -> (Option<i32>, String) {
@@ -93,6 +94,109 @@ fn the_doctor_names_what_is_wrong_and_the_remedy() {
             "{what}: {text}"
         );
     }
+}
+
+#[test]
+fn the_doctor_finds_firewalls_that_refuse_by_a_rule_and_closed_ports() {
+    if !possible() {
+        return;
+    }
+    let cluster = Cluster::new("vxlan", &[0, 0]);
+    let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
+    assert_eq!(cluster.seen_by("a", b), a);
+    let machine = &cluster.machines[0];
+    let (_, text) = examine(machine);
+    let answers = text.lines().any(|line| {
+        line.starts_with("ok       VXLAN: the node with 10.192.") && line.ends_with(" answers")
+    });
+    assert!(answers, "{text}");
+    let until_problem = |script: &str, what: &str| {
+        machine.run(script);
+        let (code, text) = examine(machine);
+        let found = problems(&text).into_iter().any(|line| line.contains(what));
+        assert!(found && code == Some(1), "{script}: {text}");
+    };
+    // As firewalld and iptables-services have it.
+    until_problem(
+        "nft 'table inet firewalld { chain filter_FORWARD { type filter hook forward priority 10; policy accept; \
+         ct state established accept; reject with icmpx admin-prohibited; }; }'",
+        "firewall: table firewalld, chain filter_FORWARD drops forwarded packets",
+    );
+    until_problem(
+        "nft delete table inet firewalld; iptables-nft -A FORWARD -j REJECT",
+        "firewall: table filter, chain FORWARD drops forwarded packets",
+    );
+    until_problem(
+        "nft delete table ip filter; iptables-legacy -P FORWARD DROP",
+        "firewall: iptables-legacy, chain FORWARD drops forwarded packets",
+    );
+    machine.run("iptables-legacy -A FORWARD -j ACCEPT");
+    let (_, text) = examine(machine);
+    assert!(
+        text.contains("ok       firewall: forwards packets"),
+        "{text}"
+    );
+    // What others refuse of theirs is their business.
+    machine.run("nft 'table ip6 six { chain forward { type filter hook forward priority 0; policy drop; }; }'");
+    let (_, text) = examine(machine);
+    assert!(
+        text.contains("ok       firewall: forwards packets"),
+        "{text}"
+    );
+    // UDP of VXLAN is closed here.
+    until_problem(
+        "nft 'table inet closed { chain input { type filter hook input priority 0; policy drop; \
+         tcp dport 1-65535 accept; icmp type echo-request accept; }; }'",
+        "here, table closed, chain input drops what no rule of it accepts",
+    );
+}
+
+#[test]
+fn the_doctor_compares_the_pods_mtu_with_that_of_the_link() {
+    if !possible() {
+        return;
+    }
+    let cluster = Cluster::new("host-gw", &[0, 0]);
+    let machine = &cluster.machines[0];
+    let (_, text) = examine(machine);
+    let expected = "ok       MTU: pods 1500, eth0 1500, direct routes only\n";
+    assert!(text.contains(expected), "{text}");
+    machine.run("ip link set eth0 mtu 1400; ip link add vpn0 type bridge; echo 2 > /proc/sys/net/ipv4/conf/eth0/rp_filter");
+    let (_, text) = examine(machine);
+    let found = problems(&text)
+        .into_iter()
+        .any(|line| line.contains("MTU: each new pod has 1500 and eth0 has 1400"));
+    assert!(found, "{text}");
+    let expected = "ok       reverse-path filter: strict on vpn0; loose on eth0";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn the_doctor_finds_the_names_of_a_cluster() {
+    if !possible() {
+        return;
+    }
+    let cluster = Cluster::with_proxy("auto", &[0]);
+    let machine = &cluster.machines[0];
+    machine.agent.wait_for("routing services");
+    eventually(Deadline::seconds(TIMEOUT), || {
+        let output = machine
+            .network()
+            .command(KENNEL)
+            .args([
+                "doctor",
+                "network",
+                "--cni-bin-dir=/usr/lib/cni",
+                "--cni-conf-dir",
+            ])
+            .arg(machine.containerd.directory().join("cni"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let expected = "ok       names: 10.96.0.10 says that kubernetes.default.svc.cluster.local is 10.96.0.1\n";
+        let is_fine = output.status.success() && text.contains(expected);
+        is_fine.then_some(()).ok_or(text)
+    });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Output};
+use std::process::{Child, Command, Output};
 
 use kennel_testkit::machine::{Containerd, Image, Links, Network};
 use kennel_testkit::{Agent, AgentPlan, Deadline, Kennel, Kubectl, Version, eventually};
@@ -13,11 +13,11 @@ use tempfile::TempDir;
 
 pub(super) const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 /// For everything that a test waits for.
-pub(super) const PATIENCE: u64 = 90;
+pub(super) const TIMEOUT: u64 = 90;
 /// The range of all pods: apart from the addresses of the test's own networks.
 pub(super) const CLUSTER: &str = "10.192.0.0/12";
 /// Where pods answer with the address that they see.
-const PORT: u16 = 8080;
+pub(super) const PORT: u16 = 8080;
 
 /// A machine, and its agent.
 pub(super) struct Machine {
@@ -212,7 +212,7 @@ impl Cluster {
 
     /// Waits until a node's condition has this status, and returns it.
     pub(super) fn condition(&self, machine: &Machine, kind: &str, status: &str) -> Value {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let node = self.get(&["node", machine.node()]);
             let node = node.map_err(|error| format!("{error}\n{}", machine.agent.log()))?;
             let all = node["status"]["conditions"]
@@ -236,18 +236,36 @@ impl Cluster {
 
     /// Starts a pod on a machine, and returns its address.
     pub(super) fn pod(&self, name: &str, machine: usize, host_network: bool) -> Ipv4Addr {
+        self.start_pod(
+            name,
+            machine,
+            &json!({"hostNetwork": host_network}),
+            &json!([]),
+        )
+    }
+
+    /// The same, with a port of the machine that leads to it.
+    pub(super) fn pod_with_host_port(&self, name: &str, machine: usize, port: u16) -> Ipv4Addr {
+        let ports = json!([{"containerPort": PORT, "hostPort": port}]);
+        self.start_pod(name, machine, &json!({}), &ports)
+    }
+
+    fn start_pod(&self, name: &str, machine: usize, more: &Value, ports: &Value) -> Ipv4Addr {
         let node = self.machines[machine].node();
-        let pod = json!({
+        let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
             "spec": {
-                "nodeName": node, "hostNetwork": host_network, "terminationGracePeriodSeconds": 0,
-                "containers": [{"name": "main", "image": "kennel.test/peer:1", "imagePullPolicy": "Never"}],
+                "nodeName": node, "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": "main", "image": "kennel.test/peer:1", "imagePullPolicy": "Never", "ports": ports}],
             },
         });
+        for (key, value) in more.as_object().unwrap() {
+            pod["spec"][key] = value.clone();
+        }
         self.kubectl
             .run_with_input(&["apply", "-f", "-"], &pod.to_string())
             .ok();
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let pod = self.get(&["pod", name])?;
             let ready = pod["status"]["containerStatuses"][0]["ready"] == true;
             let address = pod["status"]["podIP"]
@@ -258,10 +276,48 @@ impl Cluster {
         })
     }
 
+    /// A service for a pod alone, with its ports. Returns its cluster IP.
+    pub(super) fn service(&self, pod: &str, ports: &[u16]) -> Ipv4Addr {
+        let label = format!("app={pod}");
+        self.kubectl.run(&["label", "pod", pod, &label]).ok();
+        let ports: Vec<Value> = ports
+            .iter()
+            .map(|port| json!({"name": format!("port-{port}"), "port": port}))
+            .collect();
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": pod},
+            "spec": {"selector": {"app": pod}, "ports": ports},
+        });
+        let applied = self.kubectl.run_with_input(
+            &["apply", "-o", "jsonpath={.spec.clusterIP}", "-f", "-"],
+            &service.to_string(),
+        );
+        applied.ok().parse().unwrap()
+    }
+
+    /// A program with the network of a pod, and with the machine's files.
+    pub(super) fn in_pod(&self, pod: &str, machine: usize) -> Command {
+        let status = self.get(&["pod", pod]).unwrap();
+        let id = &status["status"]["containerStatuses"][0]["containerID"];
+        let id = id
+            .as_str()
+            .and_then(|id| id.strip_prefix("containerd://"))
+            .unwrap();
+        let mut tasks = self.machines[machine].containerd.ctr();
+        let tasks = tasks.args(["tasks", "ls"]).output().unwrap();
+        let tasks = String::from_utf8_lossy(&tasks.stdout).into_owned();
+        let task = tasks.lines().find_map(|line| line.strip_prefix(id));
+        let pid = task.and_then(|task| task.split_whitespace().next());
+        let pid = pid.unwrap_or_else(|| panic!("{id}: {tasks}"));
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{pid}/ns/net"));
+        command
+    }
+
     /// Waits until a pod reaches an address, and returns the address that the other end sees.
     #[track_caller]
     pub(super) fn seen_by(&self, from: &str, to: Ipv4Addr) -> Ipv4Addr {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let answer = self.kubectl.run(&[
                 "exec",
                 from,
@@ -285,7 +341,7 @@ impl Cluster {
     /// The same, from the host of a machine.
     #[track_caller]
     pub(super) fn host_seen_by(&self, machine: usize, to: Ipv4Addr) -> Ipv4Addr {
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let output = wget(&self.machines[machine], to);
             let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             text.parse()

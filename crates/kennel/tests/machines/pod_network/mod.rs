@@ -7,5 +7,6 @@ mod fixture;
 mod nodes;
 mod paths;
 mod refusals;
+mod services;
 mod three_machines;
 mod traffic;

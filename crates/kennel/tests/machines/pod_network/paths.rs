@@ -1,15 +1,15 @@
-//! Who reaches whom, and with which address, in each mode (N1.2, N1.3).
+//! Which pods and nodes reach each other, and with which source address, in each mode (N1.2, N1.3).
 
 use kennel_testkit::machine::{Links, possible};
 use kennel_testkit::{Deadline, eventually};
 
-use super::fixture::{Cluster, Outside, PATIENCE};
+use super::fixture::{Cluster, Outside, TIMEOUT};
 
 /// Pods and hosts of two machines reach each other; `vxlan` says by which path.
 fn everybody_reaches_everybody(cluster: &Cluster, vxlan: bool) {
     let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
     let near = cluster.pod("near", 0, false);
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let paths = [cluster.uses_vxlan(0, b), cluster.uses_vxlan(1, a)];
         (paths == [vxlan; 2]).then_some(()).ok_or_else(|| {
             let logs: Vec<String> = cluster.machines.iter().map(|one| one.agent.log()).collect();

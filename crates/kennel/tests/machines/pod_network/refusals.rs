@@ -10,11 +10,11 @@ use kennel_testkit::machine::{Containerd, possible};
 use kennel_testkit::{Deadline, eventually};
 use serde_json::{Value, json};
 
-use super::fixture::{CLUSTER, Cluster, KENNEL, Machine, PATIENCE, image};
+use super::fixture::{CLUSTER, Cluster, KENNEL, Machine, TIMEOUT, image};
 
 /// Waits until a node says both that it has no network and that it is not ready, for this reason.
 fn until_refused(cluster: &Cluster, machine: &Machine, reason: &str, expected: &str) {
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let condition = cluster.condition(machine, "NetworkUnavailable", "True");
         let message = condition["message"].as_str().unwrap_or_default();
         let is_expected = condition["reason"] == reason && message.contains(expected);
@@ -51,7 +51,7 @@ fn a_kernel_that_refuses_rules_makes_the_node_not_ready_and_leaves_no_half_netwo
     let refusal = "cannot set up masquerading: Operation not permitted";
     until_refused(&cluster, machine, "PodNetworkKernelRefused", refusal);
     // The device was made before the rules.
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let traces = machine.traces();
         (traces == "table ip kennel-network\n")
             .then_some(())
@@ -88,7 +88,7 @@ fn an_agent_without_the_right_to_change_networks_says_so_and_makes_nothing() {
     until_refused(&cluster, machine, "PodNetworkKernelRefused", refusal);
     let services = "services are not routed: cannot write nftables rules: Operation not permitted (os error 1); it takes the \
          capability NET_ADMIN, or --proxy=none";
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let ready = cluster.condition(machine, "Ready", "False");
         let message = ready["message"].as_str().unwrap_or_default();
         message.contains(services).then_some(()).ok_or(ready)
@@ -129,7 +129,7 @@ fn a_range_that_overlaps_a_route_of_the_machine_is_refused_with_both_named() {
         "the pods' range {CLUSTER} (--cluster-cidr) overlaps the route 10.200.0.0/16 of this machine: start `kennel up` with \
          another --cluster-cidr"
     );
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let condition = cluster.condition(machine, "NetworkUnavailable", "True");
         (condition["message"] == overlaps.as_str())
             .then_some(())
@@ -153,7 +153,7 @@ fn a_range_that_overlaps_a_route_of_the_machine_is_refused_with_both_named() {
         .kubectl
         .run_with_input(&["apply", "-f", "-"], &daemon.to_string())
         .ok();
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let pods = cluster.get(&["pods", "-l", "app=host"])?;
         let on_node = |pod: &&Value| pod["spec"]["nodeName"] == machine.node();
         let pod = pods["items"].as_array().unwrap().iter().find(on_node);

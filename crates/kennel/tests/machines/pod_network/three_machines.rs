@@ -4,7 +4,7 @@ use kennel_testkit::machine::possible;
 use kennel_testkit::{Deadline, eventually};
 use serde_json::json;
 
-use super::fixture::{Cluster, PATIENCE};
+use super::fixture::{Cluster, TIMEOUT};
 
 /// A service with a cluster IP for the pods with this label.
 fn service(name: &str) -> String {
@@ -17,7 +17,7 @@ fn service(name: &str) -> String {
 
 /// Waits until a command in a pod succeeds, and returns what it prints.
 fn until_answered(cluster: &Cluster, pod: &str, command: &[&str]) -> String {
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let answer = cluster
             .kubectl
             .run(&[&["exec", pod, "--"], command].concat());

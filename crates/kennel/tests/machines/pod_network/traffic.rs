@@ -4,10 +4,12 @@ use std::net::Ipv4Addr;
 
 use kennel_testkit::{Deadline, Kubectl, Version, eventually};
 
-use super::fixture::{Cluster, PATIENCE, url};
+use super::fixture::{Cluster, PORT, TIMEOUT, url};
 
 /// Where the pod at the other end listens.
 const ECHO_PORT: u16 = 9000;
+/// What traffic through a service takes.
+pub(super) const PORTS: [u16; 2] = [PORT, ECHO_PORT];
 
 /// The pod's end, in its background: agents that are killed end sessions of `kubectl exec`. What comes back of numbered lines, and
 /// each request that failed, is in files.
@@ -29,13 +31,13 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// Starts it between two pods, of which the second has this address.
+    /// Starts it between two pods, of which the second is reached by this address.
     pub(super) fn start(cluster: &Cluster, from: &str, to: &str, address: Ipv4Addr) -> Self {
         let kubectl = Kubectl::new(Version::V1_32, &cluster.server.kubeconfig());
         let echo = ECHO.replace("PORT", &ECHO_PORT.to_string());
         kubectl.run(&["exec", to, "--", "sh", "-c", &echo]).ok();
         let listens = format!("netstat -ltn | grep ':{ECHO_PORT} '");
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let found = kubectl.run(&["exec", to, "--", "sh", "-c", &listens]);
             (found.code == 0).then_some(()).ok_or(found.stderr)
         });
@@ -54,7 +56,7 @@ impl Traffic {
     /// Waits until more has come back through the connection that stays, and another request was answered.
     pub(super) fn until_goes_on(&self) {
         let before = self.counts().unwrap_or_default();
-        eventually(Deadline::seconds(PATIENCE), || {
+        eventually(Deadline::seconds(TIMEOUT), || {
             let now = self.counts()?;
             let goes_on = now.0 > before.0 && now.1 > before.1;
             goes_on
@@ -66,7 +68,7 @@ impl Traffic {
     /// Ends it. No request may have failed, and of the connection nothing may be lost.
     pub(super) fn end(self) {
         self.until_goes_on();
-        eventually(Deadline::seconds(PATIENCE), || self.run("touch stop"));
+        eventually(Deadline::seconds(TIMEOUT), || self.run("touch stop"));
         let failed = self.until_run("cat failed");
         assert_eq!(failed, "", "no request failed");
         let echoed = self.until_run("cat echoed");
@@ -86,7 +88,7 @@ impl Traffic {
     }
 
     fn until_run(&self, script: &str) -> String {
-        eventually(Deadline::seconds(PATIENCE), || self.run(script))
+        eventually(Deadline::seconds(TIMEOUT), || self.run(script))
     }
 
     fn run(&self, script: &str) -> Result<String, String> {

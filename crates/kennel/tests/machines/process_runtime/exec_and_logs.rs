@@ -8,7 +8,7 @@ use kennel_node::runtime::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use crate::process_runtime::fixture::{Fixture, NONE, PATIENCE, nap, processes, script, until};
+use crate::process_runtime::fixture::{Fixture, NONE, TIMEOUT, nap, processes, script, until};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -28,7 +28,7 @@ async fn read_until(session: &mut Session, expected: &str) -> String {
         }
     };
     assert!(
-        timeout(PATIENCE, read).await.is_ok(),
+        timeout(TIMEOUT, read).await.is_ok(),
         "no {expected:?} in {text:?}"
     );
     text
@@ -175,7 +175,7 @@ async fn a_terminal_has_a_size_and_ends_with_its_session() {
         })
         .await;
         type_in(&mut session, "exit 9\n").await;
-        assert_eq!(timeout(PATIENCE, &mut session.exit).await.unwrap(), Ok(9));
+        assert_eq!(timeout(TIMEOUT, &mut session.exit).await.unwrap(), Ok(9));
         // A client that disconnects ends the command.
         let mut session = fixture.runtime.exec_session(&id, &request).await.unwrap();
         type_in(&mut session, &format!("echo on; sleep {late}\n")).await;
@@ -220,7 +220,7 @@ async fn who_attaches_reads_and_types() {
     drop(second);
     session.stdin = None;
     read_until(&mut session, "over\n").await;
-    assert_eq!(timeout(PATIENCE, session.exit).await.unwrap(), Ok(5));
+    assert_eq!(timeout(TIMEOUT, session.exit).await.unwrap(), Ok(5));
     assert_eq!(fixture.exit(&id).await.code, 5);
     assert!(
         fixture

@@ -18,7 +18,7 @@ pub(crate) const PIDS_LIMIT: u64 = 200;
 /// No processes.
 pub(crate) const NONE: [i32; 0] = [];
 /// Far longer than anything takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Fixture {
     pub(crate) runtime: Arc<Process>,
@@ -116,7 +116,7 @@ impl Fixture {
             if let Some(State::Exited(exit)) = self.state(id).await.map(|run| run.state) {
                 return exit;
             }
-            let told = timeout(PATIENCE, changes.recv())
+            let told = timeout(TIMEOUT, changes.recv())
                 .await
                 .expect("the end of a container is told");
             assert_eq!(told.as_deref(), Some(self.pod.pod.uid.as_str()));
@@ -245,7 +245,7 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
+    assert!(timeout(TIMEOUT, wait).await.is_ok(), "never: {what}");
 }
 
 /// Lines on stdout, as a log has them.

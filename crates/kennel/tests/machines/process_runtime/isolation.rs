@@ -8,7 +8,7 @@ use kennel_node::runtime::{Capabilities, ContainerConfig, Error, Runtime as _, S
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::process_runtime::fixture::{
-    Fixture, NONE, PATIENCE, PIDS_LIMIT, nap, processes, script, stdout, unique, until, volume,
+    Fixture, NONE, PIDS_LIMIT, TIMEOUT, nap, processes, script, stdout, unique, until, volume,
 };
 
 fn privileged(app: ContainerConfig) -> ContainerConfig {
@@ -230,7 +230,7 @@ async fn a_container_joins_the_processes_of_its_target_and_ends_with_them() {
     let debugger = joining("sleep 5000");
     let id = fixture.start(&debugger).await;
     let words: Vec<String> = ["sh", "-c", first].map(str::to_owned).to_vec();
-    let exec = fixture.runtime.exec(&id, &words, PATIENCE).await.unwrap();
+    let exec = fixture.runtime.exec(&id, &words, TIMEOUT).await.unwrap();
     let said = String::from_utf8_lossy(&exec.text).into_owned();
     assert_eq!(said, format!("sleep {seconds} \n"));
     fixture

@@ -227,6 +227,69 @@ fn a_kernel_that_refuses_makes_the_node_not_ready_and_leaves_nothing() {
     sh(&cluster.nodes[0].network, TABLE);
 }
 
+/// A network of a machine that lies in the range of services.
+const COLLIDING: &str =
+    "ip link add vpn0 type bridge; ip link set vpn0 up; ip route add 10.96.40.0/24 dev vpn0";
+const COLLISION: &str = "the route 10.96.40.0/24 of this machine lies in the range of services 10.96.0.0/16 (--service-cidr)";
+
+#[test]
+fn a_network_of_the_machine_in_the_range_of_services_is_refused_with_both_named() {
+    if !machine::possible() {
+        return;
+    }
+    let mut cluster = Cluster::new();
+    let pod = cluster.pod(1, 12);
+    let ip = cluster.service("web", &json!({}));
+    cluster.ready("web", &[&pod]);
+    cluster.nodes[0].agent.stop();
+    let remove = "nft delete table ip kennel-services";
+    sh(&cluster.nodes[0].network, &format!("{remove}; {COLLIDING}"));
+    cluster.nodes[0].restart();
+    let ready = "-o=jsonpath={.status.conditions[?(@.type==\"Ready\")]}";
+    let until = |expected: &str| {
+        eventually(Deadline::seconds(60), || {
+            let found = cluster.kubectl.run(&["get", "node", "a", ready]).ok();
+            found
+                .contains(expected)
+                .then_some(())
+                .ok_or(format!("{expected}: {found}"))
+        });
+    };
+    until(&format!("services are not routed: {COLLISION}"));
+    let host = &cluster.nodes[0].network;
+    assert_eq!(sh(host, "nft list tables"), "");
+    // A route to more than the range is usual.
+    sh(
+        host,
+        "ip route add 10.0.0.0/8 dev vpn0; ip route del 10.96.40.0/24",
+    );
+    until("kubelet is posting ready status");
+    let lan = cluster.nodes[0].address();
+    until_answered(host, "tcp", &ip, 80, &format!("b12 {lan}"));
+}
+
+#[test]
+fn a_server_with_a_node_does_not_start_with_such_a_network() {
+    if !machine::possible() {
+        return;
+    }
+    let network = machine::Network::new();
+    sh(&network, COLLIDING);
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let output = network
+        .command(env!("CARGO_BIN_EXE_kennel"))
+        .args(["up", "--listen=127.0.0.1:0", "--runtime=process"])
+        .args(["--proxy=nftables", "--data-dir"])
+        .arg(&data)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains(COLLISION), "{said}");
+    assert!(!data.exists(), "nothing is left behind");
+}
+
 #[test]
 fn a_service_ip_that_the_machine_has_still_leads_to_the_endpoints() {
     if !machine::possible() {

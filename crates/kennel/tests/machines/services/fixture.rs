@@ -25,7 +25,7 @@ const PEER: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/machines/services/peer.py"
 );
-const PATIENCE: u64 = 60;
+const TIMEOUT: u64 = 60;
 /// Where pods listen.
 pub(super) const PORT: u16 = 8080;
 
@@ -104,7 +104,7 @@ pub(super) fn ask(from: &Network, kind: &str, address: &str, port: u16, count: u
 
 /// Waits until a single question is answered so.
 pub(super) fn until_answered(from: &Network, kind: &str, address: &str, port: u16, expected: &str) {
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT), || {
         let found = ask(from, kind, address, port, 1);
         let is_expected = found.trim() == format!("1 {expected}");
         is_expected

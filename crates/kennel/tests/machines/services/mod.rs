@@ -53,6 +53,19 @@ fn n2_1_cluster_ips_lead_pods_and_hosts_to_all_ready_endpoints() {
             .any(|line| line.ends_with(&format!("a11 {lan}"))),
         "{answers}"
     );
+    // Each of three has the same share, though their chain has four slots: 100 each, with a standard deviation of 8.
+    cluster.ready("web", &[&pods[0], &pods[1], &pods[2]]);
+    for kind in ["tcp", "udp"] {
+        eventually(Deadline::seconds(30), || {
+            let answers = ask(b, kind, &ip, 80, 300);
+            let shares: Vec<u32> = answers
+                .lines()
+                .filter_map(|line| line.split(' ').next()?.parse().ok())
+                .collect();
+            let even = shares.len() == 3 && shares.iter().all(|share| (55..146).contains(share));
+            even.then_some(()).ok_or(answers)
+        });
+    }
     // Endpoints that are not ready get nothing; those that serve while they terminate only if there is no other.
     let terminating = json!({"conditions": {"ready": false, "serving": true, "terminating": true}});
     cluster.endpoints(
@@ -173,28 +186,35 @@ fn n2_5_datagrams_of_one_socket_reach_the_next_endpoint() {
     if !machine::possible() {
         return;
     }
-    let cluster = Cluster::new();
+    let mut cluster = Cluster::new();
     let pods = [cluster.pod(0, 11), cluster.pod(0, 12), cluster.pod(0, 13)];
-    let ip = cluster.service("dns", &json!({}));
+    let ip = cluster.service("dns", &json!({"type": "NodePort"}));
+    let node_port = cluster.node_port("dns");
+    let node = cluster.nodes[0].address();
     cluster.ready("dns", &[&pods[0]]);
-    until_answered(
-        &pods[2].network,
-        "udp",
-        &ip,
-        80,
-        &format!("a11 {}", pods[2].address),
-    );
-    let mut client = start(&pods[2].network, CLIENT);
-    let mut answers = BufReader::new(client.stdout.take().unwrap()).lines();
+    let seen = format!("a11 {}", pods[2].address);
+    until_answered(&pods[2].network, "udp", &ip, 80, &seen);
+    // One of a pod at the cluster IP, and one from outside of the cluster at the node port.
+    let mut clients = [
+        (&pods[2].network, format!("{ip} 80")),
+        (&cluster.outside, format!("{node} {node_port}")),
+    ]
+    .map(|(from, target)| {
+        let mut client = start(from, CLIENT);
+        let answers = BufReader::new(client.stdout.take().unwrap()).lines();
+        (client, answers, target)
+    });
     let mut ask_again = |expected: &str| {
-        eventually(Deadline::seconds(30), || {
-            say(&mut client, &format!("{ip} 80"));
-            let found = answers.next().unwrap().unwrap();
-            let is_expected = found.split(' ').next() == Some(expected);
-            is_expected
-                .then_some(())
-                .ok_or(format!("{expected} is expected: {found}"))
-        });
+        for (client, answers, target) in &mut clients {
+            eventually(Deadline::seconds(30), || {
+                say(client, target);
+                let found = answers.next().unwrap().unwrap();
+                let is_expected = found.split(' ').next() == Some(expected);
+                is_expected
+                    .then_some(())
+                    .ok_or(format!("{target}: {expected} is expected: {found}"))
+            });
+        }
     };
     ask_again("a11");
     cluster.ready("dns", &[&pods[1]]);
@@ -202,11 +222,19 @@ fn n2_5_datagrams_of_one_socket_reach_the_next_endpoint() {
     // The pod is still there: its connection was deleted, not only broken.
     cluster.ready("dns", &[&pods[0]]);
     ask_again("a11");
+    // What goes while no agent runs is found by the next one.
+    cluster.nodes[0].agent.kill();
+    cluster.ready("dns", &[&pods[1]]);
+    ask_again("a11");
+    cluster.nodes[0].restart();
+    ask_again("a12");
     cluster.ready("dns", &[]);
     // An ICMP error does not reach a socket that is not connected.
     ask_again("timed");
-    client.kill().unwrap();
-    client.wait().unwrap();
+    for (mut client, _, _) in clients {
+        client.kill().unwrap();
+        client.wait().unwrap();
+    }
 }
 
 #[test]

@@ -127,6 +127,37 @@ fn n2_3_node_ports_answer_on_the_nodes_addresses_and_local_ones_keep_the_source(
 }
 
 #[test]
+fn n2_3_the_doctor_says_that_node_ports_need_forwarding() {
+    if !machine::possible() {
+        return;
+    }
+    let (cluster, pods) = cluster_with_pods();
+    let host = &cluster.nodes[0].network;
+    let doctor = || {
+        let kennel = env!("CARGO_BIN_EXE_kennel");
+        let arguments = "doctor network --cni-conf-dir=/nowhere --cluster-dns=127.0.0.1";
+        sh(host, &format!("{kennel} {arguments} || true"))
+    };
+    sh(host, "echo 0 > /proc/sys/net/ipv4/ip_forward");
+    let off = "ok       forwarding: off, and neither a pod network nor node ports need it";
+    assert!(doctor().contains(off), "{}", doctor());
+    cluster.service("web", &json!({"type": "NodePort"}));
+    let port = cluster.node_port("web");
+    cluster.ready("web", &[&pods[1]]);
+    let problem = "PROBLEM  forwarding: off, so that packets to node ports reach no endpoints but those with this machine's network: \
+                   sysctl -w net.ipv4.ip_forward=1";
+    eventually(Deadline::seconds(30), || {
+        let said = doctor();
+        said.contains(problem).then_some(()).ok_or(said)
+    });
+    let node = cluster.nodes[0].address();
+    until_answered(&cluster.outside, "tcp", &node, port, "timeout");
+    sh(host, "echo 1 > /proc/sys/net/ipv4/ip_forward");
+    assert!(doctor().contains("ok       forwarding: on"), "{}", doctor());
+    until_names(&cluster.outside, &node, port, &["b12"]);
+}
+
+#[test]
 fn n2_3_the_health_check_port_tells_nodes_with_endpoints_from_others() {
     if !machine::possible() {
         return;

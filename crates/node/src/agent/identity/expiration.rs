@@ -1,23 +1,17 @@
 //! When the node's certificates end: for metrics, and for warnings in the log and in events.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use kennel_client::clock;
 use kennel_client::events::{Note, Recorder, Reference};
+pub use kennel_client::expiry::Lifetime;
 use kennel_client::metrics::{Observed, Page};
 use kennel_core::certificates::expiry;
 use kennel_types::Timestamp;
-use tokio::time::Instant;
 
 use super::request::Purpose;
 use super::{Certificate, kubeconfig};
 use crate::sync::lock;
-
-/// How often the event is repeated.
-const INTERVAL: Duration = Duration::from_mins(10);
-/// How often the log warns.
-const LOG_INTERVAL: Duration = Duration::from_hours(24);
 
 kennel_core::metrics! {
     pub METRICS;
@@ -26,9 +20,6 @@ kennel_core::metrics! {
     Gauge SERVING_TTL = "kubelet_certificate_manager_server_ttl_seconds" []
         "Seconds until the node's serving certificate expires; negative if it has expired, +Inf without one.";
 }
-
-/// `notBefore` and `notAfter`.
-pub type Lifetime = (Timestamp, Timestamp);
 
 /// The lifetimes of the certificates in use.
 #[derive(Debug, Default)]
@@ -81,22 +72,11 @@ impl Expirations {
 
     /// Warns until it is dropped.
     pub async fn warn(&self, node: &str, recorder: &Recorder) {
-        let mut logged: Option<Instant> = None;
-        loop {
-            let warnings = self.warnings(Timestamp::from_millis(clock::now_ms()));
-            let logs = logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL);
-            if logs && !warnings.is_empty() {
-                logged = Some(Instant::now());
-            }
-            for warning in warnings {
-                if logs {
-                    tracing::warn!("{warning}");
-                }
-                let note = Note::new(true, expiry::REASON, warning);
-                recorder.emit(Reference::own_node(node), note);
-            }
-            tokio::time::sleep(INTERVAL).await;
-        }
+        let record = |warning| {
+            let note = Note::new(true, expiry::REASON, warning);
+            recorder.emit(Reference::own_node(node), note);
+        };
+        kennel_client::expiry::warn(|now| self.warnings(now), record).await;
     }
 }
 

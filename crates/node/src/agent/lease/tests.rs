@@ -141,10 +141,108 @@ async fn a_failed_renewal_does_not_overwrite_another_agents_lease() {
     assert!(matches!(two.claim().await, Ok(Claim::Ours)));
     assert!(before.elapsed() >= LEASE_DURATION, "{:?}", before.elapsed());
     assert!(other.is_open() && !fence.is_open());
-    let lost = one.run(unregistered(), CancellationToken::new()).await;
-    assert!(matches!(lost, Err(LeaseError::Held { .. })), "{lost:?}");
+    let lost = tokio::select! {
+        lost = one.run(unregistered(), CancellationToken::new()) => lost,
+        ended = two.run(unregistered(), CancellationToken::new()) => panic!("{ended:?}"),
+    };
+    let words = "an agent on another machine is already node n1";
+    assert!(lost.unwrap_err().to_string().starts_with(words));
     assert_eq!(api.holder(), on_machine("m2").text());
-    assert!(!fence.is_open());
+    assert!(other.is_open() && !fence.is_open());
+}
+
+/// Runs an agent on machine `m1` that holds the Lease while a restore replaces it by one of `holder`. Returns how long it
+/// could not write, or why it has ended.
+async fn restored(holder: &str) -> Result<Duration, LeaseError> {
+    let api = Api::default();
+    let (mut one, fence) = api.agent(on_machine("m1"));
+    assert!(matches!(one.claim().await, Ok(Claim::Ours)));
+    api.set(|state| {
+        state.version += 4_000_000_000;
+        let mut restored = lease(Some(holder));
+        restored["metadata"]["resourceVersion"] = state.version.to_string().into();
+        state.lease = Some(restored);
+    });
+    let own = on_machine("m1").text();
+    let takes_it_back = async {
+        while fence.is_open() && api.holder() != own {
+            tokio::task::yield_now().await;
+        }
+        let found = Instant::now();
+        while !fence.is_open() {
+            assert_eq!(api.holder(), holder, "closed until the lease is its own");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(api.holder(), own);
+        found.elapsed()
+    };
+    let running = one.run(unregistered(), CancellationToken::new());
+    tokio::select! {
+        biased;
+        ended = running => Err(ended.unwrap_err()),
+        closed = takes_it_back => Ok(closed),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_lease_of_an_agent_that_has_ended_is_taken_back_at_once() {
+    let own = on_machine("m1");
+    let here = own.namespace.unwrap();
+    let parent = std::os::unix::process::parent_id();
+    let started = process_start(parent).unwrap();
+    let killed = format!("m1.b1.{parent}.{}.{here}", started + 1);
+    let released = "";
+    for holder in [&killed, released] {
+        let closed = restored(holder).await.unwrap();
+        assert!(closed < WATCH_INTERVAL, "{holder:?}: {closed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_lease_of_an_earlier_boot_is_taken_back_if_nobody_renews_it() {
+    for holder in ["m1.b0.1.1.1", "m2.b1.1.1.1", "m1.b1.1.1.7"] {
+        let closed = restored(holder).await.unwrap();
+        let most = LEASE_DURATION + 2 * WATCH_INTERVAL;
+        assert!(closed >= LEASE_DURATION && closed < most, "{closed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_lease_of_an_agent_that_runs_on_this_machine_is_left_to_it() {
+    let here = on_machine("m1").namespace.unwrap();
+    let parent = std::os::unix::process::parent_id();
+    let started = process_start(parent).unwrap();
+    let lost = restored(&format!("m1.b1.{parent}.{started}.{here}")).await;
+    let words = format!("another agent on this machine, process {parent}, is already node n1");
+    assert!(lost.unwrap_err().to_string().starts_with(&words));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_watches_its_restored_lease_can_be_stopped() {
+    let api = Api::default();
+    let (mut one, fence) = api.agent(on_machine("m1"));
+    assert!(matches!(one.claim().await, Ok(Claim::Ours)));
+    let elsewhere = "m2.b1.1.1.1";
+    api.set(|state| {
+        state.version += 1;
+        let mut restored = lease(Some(elsewhere));
+        restored["metadata"]["resourceVersion"] = state.version.to_string().into();
+        state.lease = Some(restored);
+    });
+    let stop = CancellationToken::new();
+    let before = Instant::now();
+    let ends = async {
+        fence.wait_closed().await;
+        stop.cancel();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = one.run(unregistered(), stop.clone()) => ended.unwrap(),
+        () = ends => {}
+    }
+    assert!(before.elapsed() < LEASE_DURATION, "{:?}", before.elapsed());
+    one.release().await;
+    assert_eq!(api.holder(), elsewhere);
 }
 
 #[tokio::test(start_paused = true)]

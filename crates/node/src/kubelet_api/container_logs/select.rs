@@ -1,6 +1,7 @@
 //! Selects the run whose log a request means, with the kubelet's error texts. Pure.
 
 use kennel_core::pod::Run;
+use kennel_types::pod::WaitingReason;
 use serde_json::Value;
 
 use crate::kubelet_api::node_endpoints::container_statuses;
@@ -99,12 +100,17 @@ fn current_id(status: &Value) -> Result<&str, Unavailable> {
     if ids.count() > 0 {
         return Err(Unavailable::Terminated);
     }
-    Err(match status["state"]["waiting"]["reason"].as_str() {
-        Some("ErrImagePull") => Unavailable::ErrImagePull,
-        Some("ImagePullBackOff") => Unavailable::ImagePullBackOff,
-        Some(reason) => Unavailable::Waiting(reason.to_owned()),
-        None => Unavailable::NotStarted,
-    })
+    Err(
+        match status["state"]["waiting"]["reason"]
+            .as_str()
+            .map(WaitingReason::from)
+        {
+            Some(WaitingReason::ErrImagePull) => Unavailable::ErrImagePull,
+            Some(WaitingReason::ImagePullBackOff) => Unavailable::ImagePullBackOff,
+            Some(reason) => Unavailable::Waiting(reason.to_string()),
+            None => Unavailable::NotStarted,
+        },
+    )
 }
 
 #[cfg(test)]

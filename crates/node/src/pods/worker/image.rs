@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kennel_core::pod::tracker::StartFailure;
+use kennel_types::pod::WaitingReason;
 use tokio::time::Instant;
 
 use super::start::{IMAGE_BACK_OFF, Start, StartError, with_timeout};
@@ -68,19 +69,18 @@ impl Start {
             Error::Refused(_) => "CreateContainerError",
             _ => "ErrImagePull",
         };
-        let waiting = if reason == "ErrImagePull" {
-            IMAGE_BACK_OFF
-        } else {
-            reason
+        let waiting = match WaitingReason::from(reason) {
+            WaitingReason::ErrImagePull => IMAGE_BACK_OFF,
+            _ => reason,
         };
-        let message = match reason {
-            "ErrImageNeverPull" => {
+        let message = match WaitingReason::from(reason) {
+            WaitingReason::ErrImageNeverPull => {
                 let message =
                     format!("Container image \"{image}\" is not present with pull policy of Never");
-                self.events.warn("ErrImageNeverPull", message.clone());
+                self.events.warn(reason, message.clone());
                 message
             }
-            "ErrImagePull" => {
+            WaitingReason::ErrImagePull => {
                 let message = format!("Failed to pull image \"{image}\": {error}");
                 self.events.warn("Failed", message);
                 error.to_string()

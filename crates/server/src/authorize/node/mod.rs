@@ -13,6 +13,7 @@ mod identity;
 mod rules;
 mod volumes;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use kennel_store::Store;
@@ -32,7 +33,13 @@ pub(crate) const LEASES: &str = "kube-node-lease";
 const VOLUMES: &str = "persistentvolumes";
 
 /// Why not, in upstream's words; empty where upstream gives no reason.
-type Refusal = String;
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refusal(Cow<'static, str>);
+
+impl Refusal {
+    const SILENT: Self = Self(Cow::Borrowed(""));
+}
 
 pub(crate) struct NodeAuthorizer {
     store: Arc<dyn Store<Head>>,
@@ -58,7 +65,7 @@ impl NodeAuthorizer {
         };
         match self.check(user, node, asked) {
             Ok(()) => Opinion::Allow("".into()),
-            Err(why) => Opinion::NoOpinion(why.into()),
+            Err(Refusal(why)) => Opinion::NoOpinion(why),
         }
     }
 
@@ -69,7 +76,7 @@ impl NodeAuthorizer {
         asked: &ResourceAttributes<'_>,
     ) -> Result<(), Refusal> {
         if node.is_empty() {
-            return Err(format!("unknown node for user {:?}", user.name));
+            return refuse(format!("unknown node for user {:?}", user.name));
         }
         match (asked.group, asked.resource) {
             ("", "secrets") => self.read_object(node, ReferencedKind::Secret, asked),
@@ -158,7 +165,7 @@ impl NodeAuthorizer {
                 let bound = self.is_bound(node, asked.namespace, asked.name);
                 rules::relation(node, asked, bound)
             }
-            _ => Err(Refusal::new()),
+            _ => Err(Refusal::SILENT),
         }
     }
 
@@ -178,7 +185,7 @@ impl NodeAuthorizer {
             (Verb::Get | Verb::List | Verb::Watch, "") => {
                 refuse("can only read certificate signing requests of its own")
             }
-            _ => Err(Refusal::new()),
+            _ => Err(Refusal::SILENT),
         }
     }
 
@@ -191,6 +198,6 @@ impl NodeAuthorizer {
     }
 }
 
-fn refuse(why: &str) -> Result<(), Refusal> {
-    Err(why.to_owned())
+fn refuse(why: impl Into<Cow<'static, str>>) -> Result<(), Refusal> {
+    Err(Refusal(why.into()))
 }

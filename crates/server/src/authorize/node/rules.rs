@@ -40,7 +40,7 @@ pub(super) fn any_node(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     if asked.subresource.is_empty() && ANY_NODE.iter().any(allows) {
         return Ok(());
     }
-    Err(Refusal::new())
+    Err(Refusal::SILENT)
 }
 
 /// Only reads of single objects.
@@ -66,7 +66,7 @@ pub(super) fn relation(
     if related {
         return Ok(());
     }
-    Err(format!(
+    refuse(format!(
         "no relationship found between node '{node}' and this object"
     ))
 }
@@ -78,14 +78,14 @@ pub(super) fn own_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(),
         | (Verb::Update | Verb::Patch, "status") => Ok(()),
         (Verb::Get | Verb::List | Verb::Watch, "") => match asked.name {
             name if name == node => Ok(()),
-            "" => Err(format!(
+            "" => refuse(format!(
                 "node '{node}' cannot read all nodes, only its own Node object"
             )),
-            other => Err(format!(
+            other => refuse(format!(
                 "node '{node}' cannot read '{other}', only its own Node object"
             )),
         },
-        _ => Err(Refusal::new()),
+        _ => Err(Refusal::SILENT),
     }
 }
 
@@ -95,13 +95,13 @@ fn own_object(node: &str, asked: &ResourceAttributes<'_>, what: &str) -> Result<
         asked.verb,
         Verb::Get | Verb::Create | Verb::Update | Verb::Patch | Verb::Delete
     ) {
-        return Err(format!(
+        return refuse(format!(
             "can only get, create, update, patch, or delete a {what}"
         ));
     }
     // A create has the name in its body; admission checks it.
     if asked.verb != Verb::Create && asked.name != node {
-        return Err(format!(
+        return refuse(format!(
             "can only access {what} with the same name as the requesting node"
         ));
     }
@@ -110,7 +110,7 @@ fn own_object(node: &str, asked: &ResourceAttributes<'_>, what: &str) -> Result<
 
 pub(super) fn lease(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     if asked.namespace != LEASES {
-        return Err(format!(
+        return refuse(format!(
             "can only access leases in the \"{LEASES}\" system namespace"
         ));
     }

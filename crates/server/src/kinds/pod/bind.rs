@@ -1,5 +1,6 @@
 //! Binds a pod to a node.
 
+use kennel_types::ConditionStatus;
 use serde_json::{Value, json};
 
 use crate::tree;
@@ -56,7 +57,7 @@ fn scheduled(pod: &mut Value, now: &str) {
         .iter_mut()
         .find(|c| text(c, "type") == "PodScheduled");
     if let Some(present) = found {
-        if text(present, "status") == "True" {
+        if text(present, "status") == ConditionStatus::True.as_str() {
             tree::copy_from_old(&mut condition, present, "lastTransitionTime");
         }
         *present = condition;

@@ -29,7 +29,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::fixture::{Answer, request};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// So that tests need not wait.
 const RECHECK: Duration = Duration::from_millis(50);
 /// The end of a body in chunks.
@@ -105,12 +105,13 @@ impl Fixture {
             service_cidr: "10.96.0.0/16".parse().unwrap(),
             token_file: None,
             token_key_days: 90,
-            event_ttl: PATIENCE,
+            event_ttl: TIMEOUT,
             timeouts: Timeouts {
                 recheck: RECHECK,
                 ..Timeouts::default()
             },
             audit: audit::Options::off(),
+            store: None,
             encryption_key_file: None,
             clock: Clock::new(move || Timestamp::from_secs(own.seconds())).checked_every(interval),
             storage_quota: kennel_server::quota::QUOTA_DEFAULT,
@@ -265,7 +266,7 @@ impl Connection {
                 read.push(self.0.read_u8().await.unwrap());
             }
         };
-        let ended = tokio::time::timeout(PATIENCE, reading).await;
+        let ended = tokio::time::timeout(TIMEOUT, reading).await;
         assert!(
             ended.is_ok(),
             "no {end:?} in {}",
@@ -292,6 +293,6 @@ impl Connection {
             self.0.read_exact(&mut body).await.unwrap();
             head.split(' ').nth(1).unwrap().parse().unwrap()
         };
-        tokio::time::timeout(PATIENCE, reading).await.unwrap()
+        tokio::time::timeout(TIMEOUT, reading).await.unwrap()
     }
 }

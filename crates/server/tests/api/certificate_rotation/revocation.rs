@@ -260,6 +260,33 @@ async fn deleting_a_node_ends_its_certificates() {
 }
 
 #[tokio::test]
+async fn the_old_certificate_of_a_node_that_was_deleted_and_created_again_has_no_power() {
+    let fixture = Fixture::new().await;
+    let old = fixture.issue("system:node:n1", "system:nodes");
+    let authority = fixture.file("ca.crt");
+    let mut open = fixture.connect(&authority, Some(&old)).await.unwrap();
+    let create = async || {
+        let created = fixture.ask(Method::POST, NODES, Some(&node("n1"))).await;
+        created.is(201)["metadata"]["uid"].clone()
+    };
+    let first = create().await;
+    assert_eq!(open.who_am_i().await, 201);
+    let path = format!("{NODES}/n1");
+    fixture.ask(Method::DELETE, &path, None).await.ok();
+    assert_ne!(create().await, first);
+    assert_eq!(open.who_am_i().await, 401);
+    assert_eq!(fixture.code(&old).await, 401);
+    fixture.clock.advance(1);
+    let new = fixture.issue("system:node:n1", "system:nodes");
+    assert_eq!(fixture.code(&new).await, 201);
+    // Nor later, when what is obsolete was deleted.
+    fixture.advance(100).await;
+    assert_eq!(fixture.code(&old).await, 401);
+    assert_eq!(fixture.code(&new).await, 201);
+    fixture.server.stop().await;
+}
+
+#[tokio::test]
 async fn a_node_does_not_confirm_its_own_addresses() {
     let fixture = Fixture::new().await;
     let user = || User::authenticated("system:node:n1", vec!["system:nodes".to_owned()]);

@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Long enough for any machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection.
 pub(super) struct Client(TlsStream<TcpStream>);
@@ -62,7 +62,7 @@ impl Client {
             }
             Ok::<_, std::io::Error>(())
         };
-        let ended = tokio::time::timeout(PATIENCE, reading).await;
+        let ended = tokio::time::timeout(TIMEOUT, reading).await;
         let said = String::from_utf8_lossy(&read).into_owned();
         match ended {
             Ok(Ok(())) => said,
@@ -74,7 +74,7 @@ impl Client {
     pub(super) async fn rest(&mut self) -> String {
         let mut read = Vec::new();
         let reading = self.0.read_to_end(&mut read);
-        let ended = tokio::time::timeout(PATIENCE, reading).await;
+        let ended = tokio::time::timeout(TIMEOUT, reading).await;
         ended.expect("the connection ends").unwrap();
         String::from_utf8(read).unwrap()
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::agent::Agent;
-use super::client::{Client, PATIENCE};
+use super::client::{Client, TIMEOUT};
 use crate::fixture::{Answer, NODES, PODS, request};
 
 pub(super) struct Fixture {
@@ -78,7 +78,7 @@ impl Fixture {
     /// A request from within, as anybody.
     pub(super) async fn send(&self, request: Request<Bytes>, user: User) -> Answer {
         let (parts, body) = self.open(request, user).await;
-        let body = tokio::time::timeout(PATIENCE, body.collect()).await;
+        let body = tokio::time::timeout(TIMEOUT, body.collect()).await;
         Answer {
             code: parts.status.as_u16(),
             headers: parts.headers,
@@ -116,13 +116,14 @@ async fn start(dir: &TempDir) -> Server {
         service_cidr: "10.96.0.0/16".parse().unwrap(),
         token_file: None,
         token_key_days: 90,
-        event_ttl: PATIENCE,
+        event_ttl: TIMEOUT,
         timeouts: Timeouts {
             // So that tests need not wait.
             recheck: Duration::from_millis(50),
             ..Timeouts::default()
         },
         audit: audit::Options::to(log),
+        store: None,
         encryption_key_file: None,
         storage_quota: kennel_server::quota::QUOTA_DEFAULT,
         backups: None,

@@ -36,7 +36,7 @@ async fn a_log_is_followed_line_by_line() {
     let (parts, mut body) = fixture.open(request, User::master("tester")).await;
     assert_eq!(parts.status, 200);
     let mut next = async || {
-        let frame = tokio::time::timeout(super::client::PATIENCE, body.frame()).await;
+        let frame = tokio::time::timeout(super::client::TIMEOUT, body.frame()).await;
         let frame = frame.expect("the next piece comes in time")?;
         Some(frame.unwrap().into_data().unwrap())
     };

@@ -126,7 +126,7 @@ async fn a_stopping_server_ends_exec_sessions() {
         .ask(&format!("POST {PODS}/one/exec?command=sh"), &SPDY[..3])
         .await;
     client.until("hello from the agent\n").await;
-    let stopping = tokio::time::timeout(super::client::PATIENCE, fixture.server.stop());
+    let stopping = tokio::time::timeout(super::client::TIMEOUT, fixture.server.stop());
     stopping.await.expect("it does not wait for the shell");
     assert_eq!(client.rest().await, "");
 }

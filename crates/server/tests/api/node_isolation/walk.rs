@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use super::fixture::{Fixture, csi_node, event, lease, mirror, pod, signing};
 
 /// What every node may do, because it concerns no other node.
-const OPEN: [(&str, &str); 10] = [
+const OPEN: [(&str, &str); 11] = [
     ("get list watch", "services"),
     // The service proxy of a node routes to the endpoints on all nodes.
     ("list watch", "endpointslices"),
+    // It looks whether a route of its machine lies in the range of services.
+    ("get", "servicecidrs"),
     ("get list watch", "csidrivers"),
     ("get list watch", "runtimeclasses"),
     ("create", "tokenreviews"),

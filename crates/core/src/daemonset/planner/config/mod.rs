@@ -33,7 +33,7 @@ pub(super) use table::ConfigTable;
 /// revision.
 const SETTLE: Duration = Duration::from_secs(2);
 /// After so long an event says that the ConfigMaps of a namespace are not known: the controller may lack the rights.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REPORT_UNKNOWN_AFTER: Duration = Duration::from_secs(10);
 
 /// What the planner keeps of a DaemonSet whose config is pinned.
 #[derive(Debug)]
@@ -229,8 +229,8 @@ impl Planner {
         };
         if *waits == Waits::Unknown {
             let since = *pins.unknown_since.get_or_insert(steady);
-            if steady < since + PATIENCE {
-                return self.recheck_history_steady(set, since + PATIENCE);
+            if steady < since + REPORT_UNKNOWN_AFTER {
+                return self.recheck_history_steady(set, since + REPORT_UNKNOWN_AFTER);
             }
         }
         if pins.told.as_ref() != Some(waits) {

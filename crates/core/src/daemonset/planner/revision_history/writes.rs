@@ -9,6 +9,7 @@ use super::super::super::history::object::{Parts, body, remade};
 use super::super::super::history::{Revision, Step, name, prune};
 use super::super::Planner;
 use super::super::pods::{Claim, PodWrite};
+use super::super::staged::Note;
 use super::super::write_results::WriteKind;
 use crate::ids::{PodId, SetId};
 
@@ -49,6 +50,17 @@ impl Planner {
         revision: Object,
         write: impl FnOnce(Object) -> Write,
     ) {
+        self.write_revision_with(set, revision, Vec::new(), write);
+    }
+
+    /// The same for a state, with the events to emit once it is written.
+    pub(in super::super) fn write_revision_with(
+        &mut self,
+        set: SetId,
+        revision: Object,
+        notes: Vec<Note>,
+        write: impl FnOnce(Object) -> Write,
+    ) {
         let now = self.now;
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
@@ -62,7 +74,7 @@ impl Planner {
         self.recheck_history(set, expectation.until);
         let write = write(revision);
         let kind = match write {
-            Write::WriteRecord { .. } => WriteKind::Record(Vec::new()),
+            Write::WriteRecord { .. } => WriteKind::Record(notes),
             _ => WriteKind::Revision(uid),
         };
         self.request(ticket, set, write, kind);

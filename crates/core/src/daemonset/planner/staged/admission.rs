@@ -123,6 +123,7 @@ impl Staged {
         if value == mine.value {
             return;
         }
+        self.outage.set(None);
         if let Some(old) = mine.value {
             let name = self.values.name(old).clone();
             self.places.remove(&name, place);
@@ -144,6 +145,7 @@ impl Staged {
         self.cut = Cutoff::Nothing;
         self.before_cut = 0;
         self.totals = Totals::default();
+        self.outage.set(None);
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
             (slot.value, slot.counts) = (None, StagedCounts::default());
@@ -280,15 +282,15 @@ impl Staged {
         (Some(&cut) != self.state().map(|state| &state.cut)).then_some(cut)
     }
 
-    /// Whether at least as many nodes without the target went down recently as nodes with it (R4.2).
-    pub(super) fn is_outage(&self, set: &Set, context: Context<'_>) -> bool {
+    /// Whether at least as many nodes without the target as with it went down since shortly before a node did (R4.2).
+    pub(super) fn is_outage(&self, since: Tick, context: Context<'_>) -> bool {
+        let from = since.before(self.policy.blame_window);
+        let key = (from, context.nodes.down_version());
         if let Some((at, outage)) = self.outage.get()
-            && at == context.tick
+            && at == key
         {
             return outage;
         }
-        let window = self.policy.blame_window + super::judge::BLAME_AFTER;
-        let from: Tick = context.tick.before(window);
         let (mut with, mut without) = (0_usize, 0_usize);
         for node in context.nodes.down_from(from) {
             let slot = self.slots.get(node.index());
@@ -301,9 +303,8 @@ impl Staged {
                 without += 1;
             }
         }
-        let _ = set;
         let outage = without >= with;
-        self.outage.set(Some((context.tick, outage)));
+        self.outage.set(Some((key, outage)));
         outage
     }
 }

@@ -53,9 +53,8 @@ impl Planner {
     fn step_rollout(&mut self, set: SetId) {
         let steady = self.steady;
         let known = &mut self.sets[set];
-        let Some(staged) = known.staged.as_deref_mut() else {
-            return;
-        };
+        let staged = known.staged.as_deref_mut();
+        let staged = staged.expect("only a set with a rollout policy takes steps");
         if staged.totals.healthy > staged.most_healthy {
             staged.most_healthy = staged.totals.healthy;
             staged.progressed = Some(steady);
@@ -83,6 +82,7 @@ impl Planner {
         };
         let moved_cut = || staged.moved_cut(&self.nodes);
         let failure = || self.failure(set);
+        let laggards = || self.laggards(set);
         let in_phase = staged.phase.lasted(steady);
         let input = Input {
             policy: &staged.policy,
@@ -101,6 +101,7 @@ impl Planner {
             first: &first,
             next: &next,
             failure: &failure,
+            laggards: &laggards,
         };
         match machine::step(&input) {
             Step::Go(state, verdict, transition) => {

@@ -28,12 +28,10 @@ impl Planner {
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
         let daemon_set = known.reference.clone();
-        let Some(staged) = known.staged.as_deref_mut() else {
-            return;
-        };
-        let Some(check) = staged.policy.check.clone() else {
-            return;
-        };
+        let staged = known.staged.as_deref_mut();
+        let staged = staged.expect("only a set with a rollout policy takes steps");
+        let check = staged.policy.check.clone();
+        let check = check.expect("a step asks for the check that the policy has");
         if staged.check.asking.is_some() {
             return;
         }

@@ -23,6 +23,7 @@ use super::slot::{Ailment, StagedCounts, StagedSlot, Stopwatch, Tick};
 use super::{Driven, Staged, Standing};
 use crate::ids::{NodeId, PodId};
 use crate::rollout::policy::DownNodes;
+use crate::rollout::state::Accepted;
 
 /// The tables and the time.
 #[derive(Clone, Copy)]
@@ -53,7 +54,7 @@ struct Found<'a> {
 
 /// Where a node stands in its rollout.
 #[derive(Clone, Copy)]
-struct Turn<'a> {
+struct NodeRollout<'a> {
     found: Found<'a>,
     /// The target's pod.
     judged: Option<PodId>,
@@ -64,6 +65,16 @@ struct Turn<'a> {
     driven: Driven,
     /// The node does not change its revision at present.
     holds: bool,
+}
+
+/// What a node in between counts for in the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charge {
+    AsDecided,
+    /// It is down, failed or excused (R3.4, R4.1).
+    Free,
+    /// The target has taken it down: it uses budget although its taints keep pods away (R4.2).
+    Blamed,
 }
 
 impl Staged {
@@ -78,16 +89,22 @@ impl Staged {
         let target = set.active.as_ref()?;
         let slot = set.slots.get(node.index()).copied().unwrap_or_default();
         let mut mine = self.slots.get(node.index()).copied().unwrap_or_default();
-        let turn = self.turn(set, node, &slot, &mine, context)?;
-        let mut decision = self.decide_turn(set, node, &slot, &mine, &turn, group, context)?;
+        let rollout = self.node_rollout(set, node, &slot, &mine, context)?;
+        let mut decision = self.decide_node(set, node, &slot, &mine, &rollout, group, context)?;
         let create_failed = set.creates.get(&node).is_some_and(Expectation::has_failed);
-        self.observe(&mut mine, &turn, create_failed, context);
-        let forgiven = self.judge_turn(set, node, &slot, &mut mine, &turn, context);
-        if forgiven {
-            decision.rollout.unavailable = false;
-            decision.rollout.surge = false;
+        self.observe(&mut mine, &rollout, create_failed, context);
+        match self.judge_node(node, &slot, &mut mine, &rollout, context) {
+            Charge::AsDecided => {}
+            Charge::Free => {
+                decision.rollout.unavailable = false;
+                decision.rollout.surge = false;
+            }
+            Charge::Blamed => {
+                decision.rollout.unavailable = !target.mode.surges;
+                decision.rollout.surge = target.mode.surges;
+            }
         }
-        if decision.status.desired && turn.unreachable {
+        if decision.status.desired && rollout.unreachable {
             decision.status = StatusCounts {
                 misscheduled: !group.is_empty(),
                 ..StatusCounts::default()
@@ -105,14 +122,14 @@ impl Staged {
     }
 
     /// Which revision the node is driven to, and what holds it back.
-    fn turn<'a>(
+    fn node_rollout<'a>(
         &self,
         set: &Set,
         node: NodeId,
         slot: &Slot,
         mine: &StagedSlot,
         context: Context<'a>,
-    ) -> Option<Turn<'a>> {
+    ) -> Option<NodeRollout<'a>> {
         let target = set.active.as_ref()?;
         let readiness = context.nodes.readiness(node);
         let skips = self.policy.down_nodes == DownNodes::Skip;
@@ -124,7 +141,7 @@ impl Staged {
             Standing::Direct => Driven::Target,
             _ => self.drive(admitted, found),
         };
-        Some(Turn {
+        Some(NodeRollout {
             found,
             judged,
             readiness,
@@ -162,27 +179,27 @@ impl Staged {
         clippy::too_many_arguments,
         reason = "one call, and every argument is a fact about the node"
     )]
-    fn decide_turn(
+    fn decide_node(
         &self,
         set: &Set,
         node: NodeId,
         slot: &Slot,
         mine: &StagedSlot,
-        turn: &Turn<'_>,
+        rollout: &NodeRollout<'_>,
         group: &mut Vec<Member>,
         context: Context<'_>,
     ) -> Option<Decision> {
         let target = set.active.as_ref()?;
-        let stays = turn.holds && turn.found.any;
-        let fit = fit(slot.fit, mine.stable_fit, turn.driven, stays);
-        let revision = match (turn.driven, &self.stable) {
+        let stays = rollout.holds && rollout.found.any;
+        let fit = fit(slot.fit, mine.stable_fit, rollout.driven, stays);
+        let revision = match (rollout.driven, &self.stable) {
             (Driven::Stable, Some(stable)) => &stable.active,
             _ => target,
         };
         let adopting = collect_members(group, slot, revision, context.pods, context.now);
         for member in group.iter_mut() {
             let hot = context.pods.hot(member.id);
-            member.updated = turn.holds || self.is_of(hot, revision);
+            member.updated = rollout.holds || self.is_of(hot, revision);
         }
         let create = set.creates.get(&node);
         let observed = set.reported.observed_generation;
@@ -198,34 +215,33 @@ impl Staged {
             backoff_until: backoff.map_or(Timestamp::MIN, |b| b.until(observed)),
             now: context.now,
         });
-        decision.driven = turn.driven;
-        let may_turn = turn.admitted && !turn.holds;
+        decision.driven = rollout.driven;
+        let may_change = rollout.admitted && !rollout.holds;
         let turn_of = (slot.fit, mine.stable_fit, target.mode);
-        self.turn_in_budget(&mut decision, turn_of, may_turn, group, context.now);
-        if turn.unreachable || turn.driven == Driven::Nowhere {
+        self.turn_in_budget(&mut decision, turn_of, may_change, group, context.now);
+        if rollout.unreachable || rollout.driven == Driven::Nowhere {
             decision.create = false;
         }
-        if turn.driven == Driven::Nowhere && group.is_empty() {
+        if rollout.driven == Driven::Nowhere && group.is_empty() {
             // Without stable it gets nothing before its turn.
             decision.rollout.unavailable = false;
         }
         Some(decision)
     }
 
-    /// Judges the node. True if its pod's absence uses no budget.
-    fn judge_turn(
+    /// Judges the node.
+    fn judge_node(
         &self,
-        set: &Set,
         node: NodeId,
         slot: &Slot,
         mine: &mut StagedSlot,
-        turn: &Turn<'_>,
+        rollout: &NodeRollout<'_>,
         context: Context<'_>,
-    ) -> bool {
-        let Turn {
+    ) -> Charge {
+        let NodeRollout {
             found, admitted, ..
-        } = *turn;
-        let blamed = self.blames(set, node, found, turn.readiness, context);
+        } = *rollout;
+        let blamed = self.blames(mine, node, rollout, context);
         let skips = self.policy.down_nodes == DownNodes::Skip;
         let pod = found.target;
         let evidence = Evidence {
@@ -233,7 +249,7 @@ impl Staged {
             restarts: pod.map_or(0, |pod| pod.restarts),
             before: pod.map_or(Before::None, |pod| self.before_of(pod, mine)),
             blamed,
-            skipped: skips && turn.readiness != Readiness::Ready,
+            skipped: skips && rollout.readiness != Readiness::Ready,
         };
         let wanted = mine.selected.by_target;
         // Its taints keep the pod away.
@@ -268,9 +284,25 @@ impl Staged {
                 && failed.is_none()
                 && !judgement.excused,
             failed,
-            on_target: found.target_remains && !turn.unreachable,
+            on_target: found.target_remains && !rollout.unreachable,
         };
-        skipped || failed.is_some() || (admitted && judgement.excused)
+        if blamed && failed.is_some() && !self.accepts_failures() {
+            Charge::Blamed
+        } else if skipped || failed.is_some() || (admitted && judgement.excused) {
+            Charge::Free
+        } else {
+            Charge::AsDecided
+        }
+    }
+
+    /// A person has promoted the rollout in spite of failures.
+    fn accepts_failures(&self) -> bool {
+        let accepted = self.state().map(|state| state.accepted);
+        accepted.is_some_and(|accepted| match accepted {
+            Accepted::None => false,
+            Accepted::Nodes(count) => count > 0,
+            Accepted::All => true,
+        })
     }
 
     /// A pass over the pods of a slot. The second part is the target's pod.
@@ -360,7 +392,7 @@ impl Staged {
         &self,
         decision: &mut Decision,
         (target, stable, mode): (Option<Fit>, Option<Fit>, UpdateMode),
-        may_turn: bool,
+        may_change: bool,
         group: &[Member],
         now: Timestamp,
     ) {
@@ -374,7 +406,7 @@ impl Staged {
         if target.run && !stable.run && group.is_empty() && decision.create {
             // It lacks nothing before its turn.
             (decision.create, decision.rollout.unavailable) = (false, false);
-            if may_turn {
+            if may_change {
                 decision.role = RolloutRole::Gain;
             }
         } else if target.run && !stable.run && mode.surges {
@@ -386,7 +418,7 @@ impl Staged {
             let available = |pod: &&Member| pod.available(now) && !pod.is_leaving();
             if let Some(pod) = group.iter().find(available) {
                 decision.deletes.retain(|(id, _)| *id != pod.id);
-                if may_turn && pod.delete_blocked_until <= now {
+                if may_change && pod.delete_blocked_until <= now {
                     decision.role = RolloutRole::Candidate(pod.id);
                 }
             }
@@ -406,17 +438,17 @@ impl Staged {
     fn observe(
         &self,
         mine: &mut StagedSlot,
-        turn: &Turn<'_>,
+        rollout: &NodeRollout<'_>,
         create_failed: bool,
         context: Context<'_>,
     ) {
-        let Turn {
+        let NodeRollout {
             found,
             judged,
             admitted,
             readiness,
             ..
-        } = *turn;
+        } = *rollout;
         let tick = context.tick;
         if mine.judged != judged {
             mine.judged = judged;
@@ -437,29 +469,42 @@ impl Staged {
         mine.ails(ailment, tick);
     }
 
-    /// Whether the target has taken its node down (R4.2).
+    /// Whether the target has taken its node down (R4.2). That is decided once, when the node has been down for long enough,
+    /// and holds while it is down: a node that goes down later neither clears nor convicts it.
     fn blames(
         &self,
-        set: &Set,
+        mine: &mut StagedSlot,
         node: NodeId,
-        found: Found<'_>,
-        readiness: Readiness,
+        rollout: &NodeRollout<'_>,
         context: Context<'_>,
     ) -> bool {
-        let Some((pod, since)) = found.target.zip(context.nodes.down_since(node)) else {
+        let Some(since) = self.suspects(node, rollout, context) else {
+            mine.blamed = None;
             return false;
         };
-        let cordoned = context
-            .nodes
-            .view(node)
-            .is_none_or(|view| view.unschedulable);
-        if readiness == Readiness::Ready || cordoned || pod.before == Before::Down {
-            return false;
-        }
+        let blamed = mine.blamed;
+        let blamed = blamed.unwrap_or_else(|| !self.is_outage(since, context));
+        mine.blamed = Some(blamed);
+        blamed
+    }
+
+    /// Since when a node is down that got the target's pod shortly before, if that is long enough.
+    fn suspects(
+        &self,
+        node: NodeId,
+        rollout: &NodeRollout<'_>,
+        context: Context<'_>,
+    ) -> Option<Tick> {
+        let is_judged = rollout.admitted && self.standing == Standing::Staged;
+        let pod = rollout.found.target.filter(|_| is_judged)?;
+        let since = context.nodes.down_since(node)?;
+        let view = context.nodes.view(node);
+        let cordoned = view.is_none_or(|view| view.unschedulable);
         let age = pod.born.age(since);
         let in_window = age.is_some_and(|age| age <= self.policy.blame_window);
         let long_enough = since.after(BLAME_AFTER) <= context.tick;
-        in_window && long_enough && !self.is_outage(set, context)
+        let suspected = in_window && long_enough && !cordoned && pod.before != Before::Down;
+        suspected.then_some(since)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ids::{NodeId, SetId};
 use crate::rollout::machine::Transition;
 use crate::rollout::state::{Reason, State};
 
-/// How many failed nodes a reason names.
+/// How many nodes a reason names.
 const NAMED: usize = 10;
 
 impl Planner {
@@ -35,29 +35,76 @@ impl Planner {
                 message: "nodes have failed".to_owned(),
             };
         };
+        Reason {
+            code: cause.code().to_owned(),
+            message: format!(
+                "{total} {} failed, most with {}: {}",
+                if total == 1 { "node has" } else { "nodes have" },
+                cause.code(),
+                self.some_of(set, &nodes, total),
+            ),
+        }
+    }
+
+    /// The nodes that are not healthy in a rollout without progress, and the commonest cause that is known (R5.2). Those
+    /// that have not had their turn come last: the others hold them up.
+    pub(super) fn laggards(&self, set: SetId) -> String {
+        let Some(staged) = self.sets[set].staged.as_deref() else {
+            return String::new();
+        };
+        let mut by_cause: BTreeMap<Cause, usize> = BTreeMap::new();
+        let (mut begun, mut waiting) = (Vec::new(), Vec::new());
+        for (_, _, node) in staged.places.iter() {
+            let Some(slot) = staged.slots.get(node.index()) else {
+                continue;
+            };
+            let counts = slot.counts;
+            let uses_budget = |cause: &Cause| *cause == Cause::NodeDown || !counts.healthy;
+            let failed = counts.failed.filter(uses_budget);
+            if !counts.pending && failed.is_none() {
+                continue;
+            }
+            let cause = failed.or(slot.ailment.cause());
+            if let Some(cause) = cause {
+                *by_cause.entry(cause).or_default() += 1;
+            }
+            if cause.is_some() || slot.judged.is_some() {
+                begun.push(node);
+            } else {
+                waiting.push(node);
+            }
+        }
+        begun.append(&mut waiting);
+        let most = by_cause.into_iter().max_by_key(|(_, nodes)| *nodes);
+        let most = most.map_or(String::new(), |(cause, _)| {
+            format!(" (commonest cause: {})", cause.code())
+        });
+        let total = begun.len();
+        format!(
+            "{total} {} not yet{most}: {}",
+            if total == 1 { "is" } else { "are" },
+            self.some_of(set, &begun, total),
+        )
+    }
+
+    /// The first of these nodes, how many more there are of all, and the command that shows them.
+    fn some_of(&self, set: SetId, nodes: &[NodeId], total: usize) -> String {
         let names: Vec<&str> = nodes
             .iter()
             .take(NAMED)
             .map(|node| &**self.nodes.name(*node))
             .collect();
-        let more = total.saturating_sub(names.len());
-        let and_more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
+        let more = match total.saturating_sub(names.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
         };
         let Identity {
             namespace, name, ..
-        } = &*known.reference;
-        Reason {
-            code: cause.code().to_owned(),
-            message: format!(
-                "{total} {} failed, most with {}: {}{and_more}; see kennel rollout status {name} -n {namespace}",
-                if total == 1 { "node has" } else { "nodes have" },
-                cause.code(),
-                names.join(", ")
-            ),
-        }
+        } = &*self.sets[set].reference;
+        format!(
+            "{}{more}; see kennel rollout status {name} -n {namespace}",
+            names.join(", ")
+        )
     }
 
     /// The events of a transition.

@@ -43,21 +43,20 @@ pub(super) fn judge(
         }
         at <= now
     };
-    let ailment = match slot.ailment {
-        Ailment::None => None,
-        Ailment::CannotCreate => Some((Cause::CannotCreate, AILING)),
-        Ailment::Waiting(Waiting::ImagePull) => Some((Cause::Waiting(Waiting::ImagePull), PULLING)),
-        Ailment::Waiting(waiting) => Some((Cause::Waiting(waiting), AILING)),
+    let limit = match slot.ailment {
+        Ailment::Waiting(Waiting::ImagePull) => PULLING,
+        _ => AILING,
     };
-    let ailment = ailment.filter(|(_, limit)| due(slot.ailing_since.after(*limit)));
+    let ailment = slot.ailment.cause();
+    let ailment = ailment.filter(|_| due(slot.ailing_since.after(limit)));
     let late = slot.not_ready.reaches(policy.healthy_deadline, now);
     let late = late.is_some_and(&mut due) && !evidence.skipped;
     let cause = if evidence.pod_failed {
         Some(Cause::PodFailed)
     } else if evidence.restarts > policy.max_restarts {
         Some(Cause::Restarts)
-    } else if let Some((cause, _)) = ailment {
-        Some(cause)
+    } else if ailment.is_some() {
+        ailment
     } else if late {
         Some(Cause::NotAvailable)
     } else if evidence.blamed {

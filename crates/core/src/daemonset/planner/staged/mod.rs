@@ -122,7 +122,8 @@ pub(super) struct Staged {
     withdrawn: BTreeSet<(String, String)>,
     /// When the phase began whose state was requested last.
     requested: Option<PhaseStart>,
-    outage: Cell<Option<(Tick, bool)>>,
+    /// Whether there is an outage, by the time from which nodes count and the version of the nodes that are down.
+    outage: Cell<Option<((Tick, u64), bool)>>,
     /// The conditions that the status should have.
     pub(super) conditions: Arc<Conditions>,
 }

@@ -32,12 +32,6 @@ impl Planner {
         });
     }
 
-    /// A write to a revision is outstanding or waits for its retry.
-    fn is_writing(&self, set: SetId, revision: &str) -> bool {
-        let write = self.sets[set].history.writes.get(revision);
-        write.is_some_and(|write| write.blocks(self.now))
-    }
-
     /// Ends the rollouts of earlier targets (R5.7).
     pub(super) fn supersede(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) {
         for revision in claimed.iter().filter(|revision| revision.uid != target.uid) {
@@ -45,11 +39,8 @@ impl Planner {
                 continue;
             }
             let version = revision.version.clone();
-            if !self.is_writing(set, &revision.uid) {
-                let reference = self.sets[set].reference.clone();
-                let text = format!("{} takes the place of {}", target.hash(), revision.hash());
-                self.emit(&reference, false, "RolloutSuperseded", text);
-            }
+            let text = format!("{} takes the place of {}", target.hash(), revision.hash());
+            let notes = vec![(false, "RolloutSuperseded", text)];
             let record = Record {
                 verdict: Some(Verdict::Superseded),
                 ..revision.record.clone()
@@ -58,7 +49,7 @@ impl Planner {
                 name: revision.name.clone(),
                 uid: revision.uid.clone(),
             };
-            self.write_revision(set, object, |revision| Write::WriteRecord {
+            self.write_revision_with(set, object, notes, |revision| Write::WriteRecord {
                 revision,
                 version,
                 record: Box::new(record),

@@ -42,9 +42,8 @@ impl Planner {
         let now = self.now;
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
-        let Some(staged) = known.staged.as_deref_mut() else {
-            return;
-        };
+        let staged = known.staged.as_deref_mut();
+        let staged = staged.expect("only a set with a rollout policy has a state to write");
         // A command that was taken away may be given again.
         state
             .seen

@@ -130,6 +130,17 @@ pub(in super::super) enum Ailment {
     CannotCreate,
 }
 
+impl Ailment {
+    /// The failure that it becomes.
+    pub(in super::super) fn cause(self) -> Option<Cause> {
+        match self {
+            Self::None => None,
+            Self::Waiting(waiting) => Some(Cause::Waiting(waiting)),
+            Self::CannotCreate => Some(Cause::CannotCreate),
+        }
+    }
+}
+
 /// Counts how long the target's pod is not ready while its node is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Stopwatch {
@@ -185,6 +196,8 @@ pub(in super::super) struct StagedSlot {
     pub(in super::super) ailment: Ailment,
     /// What its daemon was when the planner deleted it for the target.
     pub(in super::super) before: Option<Before>,
+    /// Whether the target has taken the node down (R4.2), since that was decided.
+    pub(in super::super) blamed: Option<bool>,
     pub(in super::super) counts: StagedCounts,
     /// The failure that the last event was about.
     told: Option<Cause>,
@@ -204,6 +217,7 @@ impl Default for StagedSlot {
             selected: Selected::default(),
             ailment: Ailment::None,
             before: None,
+            blamed: None,
             counts: StagedCounts::default(),
             told: None,
         }
@@ -244,6 +258,9 @@ impl Staged {
         let slot = self.slot(node);
         let old = *slot;
         *slot = new;
+        if old.judged.is_some() != new.judged.is_some() {
+            self.outage.set(None);
+        }
         let change = |old: bool, new: bool| i64::from(new) - i64::from(old);
         let (was, is) = (old.counts, new.counts);
         let totals = &mut self.totals;

@@ -10,9 +10,8 @@ impl Planner {
     /// Writes the first state of a new target.
     pub(super) fn start_rollout(&mut self, set: SetId) {
         let known = &self.sets[set];
-        let Some(staged) = known.staged.as_deref() else {
-            return;
-        };
+        let staged = known.staged.as_deref();
+        let staged = staged.expect("only a set with a rollout policy starts a rollout");
         let stable = staged.stable.as_ref().map(|stable| stable.hash.to_string());
         let earlier = staged.state();
         let mut state = State {

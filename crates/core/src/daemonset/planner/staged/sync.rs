@@ -54,7 +54,7 @@ impl Derived {
 }
 
 /// See [`Planner::carry_over`].
-struct Carried {
+struct Retained {
     phase: PhaseClock,
     check: CheckProgress,
     most_healthy: i64,
@@ -222,7 +222,7 @@ impl Planner {
         let was_frozen = old.as_ref().is_some_and(|old| old.frozen);
         let was_invalid = old.as_ref().and_then(|old| old.invalid.clone());
         let old = old.filter(|old| old.target.uid == target.uid);
-        let carried = self.carry_over(old, &derived);
+        let retained = self.carry_over(old, &derived);
         let view = self.sets[set].pod_view();
         let blueprint = Blueprint::staged(&view, &target.hash, self.additions());
         let mut staged = Staged {
@@ -247,17 +247,17 @@ impl Planner {
             cut: Cutoff::Nothing,
             before_cut: 0,
             totals: Totals::default(),
-            most_healthy: carried.most_healthy,
-            slots: carried.slots,
-            phase: carried.phase,
+            most_healthy: retained.most_healthy,
+            slots: retained.slots,
+            phase: retained.phase,
             wake_at: Monotonic::START,
-            progressed: carried.progressed,
-            check: carried.check,
-            transition: carried.transition,
+            progressed: retained.progressed,
+            check: retained.check,
+            transition: retained.transition,
             is_stuck: false,
             lacks_copies: false,
-            withdrawn: carried.withdrawn,
-            requested: carried.requested,
+            withdrawn: retained.withdrawn,
+            requested: retained.requested,
             outage: Cell::new(None),
             conditions: Arc::default(),
         };
@@ -271,14 +271,14 @@ impl Planner {
     }
 
     /// What stays of the rollout of the same target when its record or policy changes.
-    fn carry_over(&self, old: Option<Box<Staged>>, derived: &Derived) -> Carried {
+    fn carry_over(&self, old: Option<Box<Staged>>, derived: &Derived) -> Retained {
         let record = &derived.record;
         let seen = record.state.iter().flat_map(|state| &state.seen);
         let withdrawn = seen.filter(|(key, value)| !derived.commands.has(key, value));
         let withdrawn = withdrawn.map(|(key, value)| (key.clone(), value.clone()));
         let mut withdrawn: BTreeSet<(String, String)> = withdrawn.collect();
         let Some(old) = old else {
-            return Carried {
+            return Retained {
                 phase: self.phase_clock(record, None),
                 check: CheckProgress::default(),
                 most_healthy: 0,
@@ -295,7 +295,7 @@ impl Planner {
         let same_phase = old.record.is_in_phase_of(record);
         let attempt = |record: &Record| record.state.as_ref().map(|state| state.attempt);
         let same_attempt = attempt(&old.record) == attempt(record);
-        Carried {
+        Retained {
             phase: if same_phase {
                 old.phase
             } else {

@@ -38,8 +38,8 @@ impl ReferencePlanner {
         let mut decision = decide(self, set, name, fit, &by);
         decision.hash = Some(revision.hash().into());
         if driven == Driven::Target && law.standing != Standing::Direct {
-            let may_turn = law.has_node(name) && !held;
-            self.turn(set, name, &mut decision, target, stable, may_turn);
+            let may_change = law.has_node(name) && !held;
+            self.change_eligibility(set, name, &mut decision, target, stable, may_change);
         }
         if unreachable || driven == Driven::Nowhere {
             decision.create = false;
@@ -50,6 +50,10 @@ impl ReferencePlanner {
         let judged = self.judge(set, law, name);
         if judged.forgiven {
             (decision.unavailable, decision.surges) = (false, false);
+        }
+        if judged.charged {
+            // By the strategy only one of them counts.
+            (decision.unavailable, decision.surges) = (true, true);
         }
         // R9.1
         decision.should_run &= !unreachable;
@@ -82,14 +86,14 @@ impl ReferencePlanner {
     }
 
     /// R2.1: gaining or losing the pod because only one of the two templates selects the node.
-    fn turn(
+    fn change_eligibility(
         &self,
         set: &Set,
         name: &Arc<str>,
         decision: &mut Decision,
         target: Fit,
         stable: Fit,
-        may_turn: bool,
+        may_change: bool,
     ) {
         let (Some(target), Some(stable)) = (target, stable) else {
             return;
@@ -97,7 +101,7 @@ impl ReferencePlanner {
         let group = self.group(set, name);
         if target.0 && !stable.0 && group.is_empty() && decision.create {
             (decision.create, decision.unavailable) = (false, false);
-            decision.gains = may_turn;
+            decision.gains = may_change;
         } else if target.0 && !stable.0 && may_surge(set.view.strategy) {
             let law = self.law(set).unwrap();
             let there = |pod: &&Pod| {
@@ -122,7 +126,7 @@ impl ReferencePlanner {
         decision.delete.retain(|(uid, _)| *uid != pod.view.uid);
         let earlier = pod.write.filter(|(kind, _)| *kind == PodWrite::Delete);
         let blocked = earlier.is_some_and(|(_, earlier)| earlier.blocks(self.now));
-        if may_turn && !blocked {
+        if may_change && !blocked {
             decision.candidate = Some(pod.view.uid.clone());
             (decision.loses, decision.surplus) = (true, None);
         }

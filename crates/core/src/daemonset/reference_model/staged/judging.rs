@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::super::super::view::{Before, Phase, Readiness, Waiting};
 use super::super::{ReferencePlanner, Set, Uid};
-use super::law::{Daemon, Law};
+use super::law::{Daemon, Law, Standing};
 use crate::rollout::policy::DownNodes;
+use crate::rollout::state::Accepted;
 
 /// Sums over the rollout's nodes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +39,8 @@ pub(in super::super) struct Watched {
     since: Option<u64>,
     ailment: Ailment,
     ailing_since: u64,
+    /// R4.2: what was decided when the node had been down for two minutes.
+    blamed: Option<bool>,
 }
 
 /// What a node counts for.
@@ -49,6 +52,8 @@ pub(super) struct Judged {
     pub(super) on_target: bool,
     /// It uses no budget.
     pub(super) forgiven: bool,
+    /// R4.2: it uses budget, whatever taints it has.
+    pub(super) charged: bool,
 }
 
 fn tenths(duration: Duration) -> u64 {
@@ -143,6 +148,10 @@ impl ReferencePlanner {
         if node.ailment != ailment {
             (node.ailment, node.ailing_since) = (ailment, tick);
         }
+        node.blamed = self.suspected_since(law, name).map(|since| {
+            let earlier = node.blamed;
+            earlier.unwrap_or_else(|| self.is_alone(set, law, since))
+        });
         node
     }
 
@@ -178,28 +187,29 @@ impl ReferencePlanner {
         ails.or((late && waited_for).then_some("NotAvailable"))
     }
 
-    /// R4.2.
-    fn is_blamed(&self, set: &Set, law: &Law<'_>, name: &Arc<str>) -> bool {
-        let Some(pod) = Self::target_pod(law, name) else {
-            return false;
-        };
-        let (Some(node), Some(since)) = (self.nodes.get(name), self.down.get(name)) else {
-            return false;
-        };
-        if node.unschedulable || pod.view.health.before == Before::Down {
-            return false;
-        }
-        let tick = self.tick();
+    /// R4.2: when a node went down that is still down after two minutes, and that the target may have taken down.
+    fn suspected_since(&self, law: &Law<'_>, name: &Arc<str>) -> Option<u64> {
+        // R5: only pods on admitted nodes are judged. A stable target has its verdict.
+        let judged = law.standing == Standing::Staged && law.is_admitted(name);
+        let pod = Self::target_pod(law, name).filter(|_| judged)?;
+        let node = self.nodes.get(name)?;
+        let since = *self.down.get(name)?;
         let window = tenths(law.policy.blame_window);
-        let age = signed(*since) - self.pods[&pod.view.uid].born;
+        let age = signed(since) - self.pods[&pod.view.uid].born;
         let in_window = (0..=signed(window)).contains(&age);
-        let from = tick.saturating_sub(window + 1_200);
-        let recent = self.down.iter().filter(|(_, since)| **since >= from);
-        let recent = recent.filter(|(name, _)| law.has_node(name));
+        let excused = node.unschedulable || pod.view.health.before == Before::Down;
+        (in_window && !excused && since + 1_200 <= self.tick()).then_some(since)
+    }
+
+    /// R4.2: fewer nodes without the target than with it went down in the same window.
+    fn is_alone(&self, set: &Set, law: &Law<'_>, since: u64) -> bool {
+        let from = since.saturating_sub(tenths(law.policy.blame_window));
+        let down = self.down.iter().filter(|(_, since)| **since >= from);
+        let down = down.filter(|(name, _)| law.has_node(name));
         let rollout = set.rollout.as_ref().unwrap();
         let has = |name: &Arc<str>| rollout.nodes.get(name).is_some_and(|n| n.judged.is_some());
-        let (with, without): (Vec<_>, Vec<_>) = recent.partition(|(name, _)| has(name));
-        in_window && since + 1_200 <= tick && without.len() < with.len()
+        let (with, without): (Vec<_>, Vec<_>) = down.partition(|(name, _)| has(name));
+        without.len() < with.len()
     }
 
     pub(super) fn judge(&self, set: &Set, law: &Law<'_>, name: &Arc<str>) -> Judged {
@@ -209,7 +219,7 @@ impl ReferencePlanner {
         let node = self.watch(set, law, name, node);
         let admitted = law.has_node(name) && law.is_admitted(name);
         let pod = Self::target_pod(law, name);
-        let blamed = self.is_blamed(set, law, name);
+        let blamed = node.blamed == Some(true);
         let blame = blamed.then_some("NodeDown");
         let excused = pod.is_some_and(|pod| pod.view.health.before == Before::Failing);
         let cause = self.cause(law, name, &node).or(blame);
@@ -225,12 +235,17 @@ impl ReferencePlanner {
         let remains = here.any(|d| !d.view.terminating && law.is_of_target(d.view));
         let down = law.readiness(name) != Readiness::Ready && !blamed;
         let skipped = law.skips_down_nodes() && down;
+        // R5.3: a person may have accepted the failures.
+        let accepted = law.state().map(|state| state.accepted);
+        let accepted = !matches!(accepted, None | Some(Accepted::None | Accepted::Nodes(0)));
+        let charged = blamed && failed.is_some() && !accepted;
         Judged {
             healthy: admitted && healthy,
             pending: admitted && !healthy && !skipped && !kept_away && failed.is_none() && !excused,
             failed,
             on_target: remains && !law.is_unreachable(name),
-            forgiven: skipped || failed.is_some() || (admitted && excused),
+            forgiven: !charged && (skipped || failed.is_some() || (admitted && excused)),
+            charged,
         }
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   law: the rules as functions of whole objects, written a second time
 //!   model, judging, stepping, deciding, remaking: the reference model's part about staged rollouts
-//!   seen: what the controller has seen; rollouts: the real planner in a cluster in memory
+//!   observed: what the controller has observed; rollouts: the real planner in a cluster in memory
 //!   checks, transitions: what must hold for each request
 //!   kills, random, examples: the histories
 //! ```
@@ -15,10 +15,10 @@ mod judging;
 mod kills;
 mod law;
 mod model;
+mod observed;
 mod random;
 mod remaking;
 mod rollouts;
-mod seen;
 mod stepping;
 mod transitions;
 

@@ -58,7 +58,7 @@ fn change_policy(rollouts: &mut Rollouts) {
 }
 
 fn give_command(rollouts: &mut Rollouts) {
-    let law = rollouts.seen.law(&rollouts.uid, rollouts.cluster.now);
+    let law = rollouts.observed.law(&rollouts.uid, rollouts.cluster.now);
     let known = law.map(|law| {
         let state = law.state().cloned();
         (law.target.hash().to_owned(), state)
@@ -220,7 +220,7 @@ fn heal(rollouts: &mut Rollouts) {
 
 /// What a cluster that was left alone must have come to.
 fn check_rest(rollouts: &Rollouts) {
-    let law = rollouts.seen.law(&rollouts.uid, rollouts.cluster.now);
+    let law = rollouts.observed.law(&rollouts.uid, rollouts.cluster.now);
     let law = law.expect("the template has its revision");
     let waits = matches!(law.phase(), Some(Phase::Paused | Phase::AwaitingPromotion));
     let rests = match law.standing {

@@ -13,7 +13,7 @@ use super::super::super::view::{Phase, PodView, Readiness, Strategy};
 use super::super::fake_cluster::{FakeCluster, KINDS, Kind, failed, template};
 use super::super::{ReferencePlanner, Uid, text};
 use super::checks::{Checked, Checks};
-use super::seen::Seen;
+use super::observed::Observed;
 use crate::rollout::PREFIX;
 use crate::rollout::state::Record;
 
@@ -49,7 +49,7 @@ pub(super) struct Rollouts {
     options: Options,
     pub(super) cluster: FakeCluster,
     pub(super) planner: Planner,
-    pub(super) seen: Seen,
+    pub(super) observed: Observed,
     pub(super) checks: Checks,
     /// If it is there, it is compared with the planner after each step.
     model: Option<ReferencePlanner>,
@@ -89,7 +89,7 @@ impl Rollouts {
             options,
             cluster: FakeCluster::new(Timestamp::from_secs(1_000_000)),
             planner: Planner::new(options),
-            seen: Seen::default(),
+            observed: Observed::default(),
             checks: Checks::default(),
             model: compare.then(|| ReferencePlanner::new(options)),
             in_flight: Vec::new(),
@@ -144,7 +144,7 @@ impl Rollouts {
         self.started = self.cluster.now;
         let compares = self.model.is_some();
         self.model = compares.then(|| ReferencePlanner::new(self.options));
-        self.seen = Seen::default();
+        self.observed = Observed::default();
         self.cluster.forget_deliveries();
         self.start();
     }
@@ -167,9 +167,9 @@ impl Rollouts {
     }
 
     fn apply(&mut self, event: Event, answered: Option<&InFlight>) {
-        self.seen.observe(&event);
+        self.observed.observe(&event);
         if let (Event::WriteFinished { outcome, .. }, Some(answered)) = (&event, answered) {
-            self.seen.answer(&answered.write, outcome);
+            self.observed.answer(&answered.write, outcome);
         }
         self.log(format!("{event:?}"));
         self.planner.apply(self.cluster.now, event.clone());
@@ -199,7 +199,7 @@ impl Rollouts {
         self.check(|this| {
             let conditions = this.planner.conditions(&this.uid);
             let active = this.planner.status(&this.uid).is_some();
-            let law = this.seen.law(&this.uid, this.cluster.now);
+            let law = this.observed.law(&this.uid, this.cluster.now);
             law.filter(|_| active)
                 .map_or(Ok(()), |law| Checks::conditions(&law, &conditions))
         });
@@ -258,12 +258,12 @@ impl Rollouts {
             other => format!("request {other:?}"),
         });
         let now = self.cluster.now;
-        self.check(|this| match this.seen.law(&this.uid, now) {
+        self.check(|this| match this.observed.law(&this.uid, now) {
             Some(law) => this.checks.request(&law, write, now),
             None => Ok(()),
         });
         if let Write::DeletePod(pod) = write {
-            self.seen.deleting.insert(pod.uid.clone(), now);
+            self.observed.deleting.insert(pod.uid.clone(), now);
         }
         self.in_flight.push(request);
     }

@@ -1,4 +1,4 @@
-//! Who may do what, by tables of roles and bindings.
+//! Decisions by tables of roles and bindings.
 
 use bytes::Bytes;
 use kennel_types::Verb;

@@ -48,6 +48,8 @@ pub(super) struct Cluster {
     pub(super) events: Vec<(String, String)>,
     /// The messages of events that are told once, whatever controller tells them.
     pub(super) told_once: BTreeSet<String>,
+    /// What the status should have been after each event: its generation, and the reason of `Stalled`.
+    pub(super) statuses: BTreeSet<(i64, Option<String>)>,
     /// How many nodes were without an available pod at most.
     pub(super) most_unavailable: usize,
     /// How many pods were starting or ending at once, how many starting, and how many there were that were not ending.
@@ -95,6 +97,7 @@ impl Cluster {
             watch_first: false,
             events: Vec::new(),
             told_once: BTreeSet::new(),
+            statuses: BTreeSet::new(),
             most_unavailable: 0,
             most_in_between: 0,
             most_starting: 0,
@@ -116,6 +119,7 @@ impl Cluster {
     /// Begins to count and to listen anew.
     pub(super) fn forget(&mut self) {
         self.events.clear();
+        self.statuses.clear();
         (self.most_unavailable, self.most_in_between) = (0, 0);
         (self.most_starting, self.most_pods) = (0, 0);
     }
@@ -145,6 +149,12 @@ impl Cluster {
 
     pub(super) fn apply(&mut self, event: Event) {
         self.planner.apply(self.now(), event);
+        if let Some(status) = self.planner.status(&self.uid) {
+            let conditions = self.planner.conditions(&self.uid);
+            let stalled = conditions.get("Stalled").filter(|stalled| stalled.status);
+            let reason = stalled.map(|stalled| stalled.reason.clone());
+            self.statuses.insert((status.observed_generation, reason));
+        }
     }
 
     fn apply_to_both(&mut self, event: Event) {

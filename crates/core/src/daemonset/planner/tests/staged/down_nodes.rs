@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::super::super::view::Readiness;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, rolling};
 use super::{FAILED, PROGRESSING, STABLE};
 use crate::rollout::state::Phase;
 
@@ -201,4 +201,99 @@ fn r4_2_after_a_restart_an_old_pod_is_not_blamed() {
     cluster.set_ready(&[victim], Readiness::NotReady);
     cluster.advance(600);
     assert_eq!(cluster.phase(1).0, PROGRESSING);
+}
+
+/// A rollout whose first stage has two nodes and forgives one failure, the second stage all. One of the two goes down.
+fn one_taken_down(ready: Readiness, down_nodes: &str) -> (Cluster, String) {
+    let policy = [
+        ("stages", "2 5m, 100%"),
+        ("max-failures", "1"),
+        ("down-nodes", down_nodes),
+    ];
+    let mut cluster = Cluster::new(6, &policy);
+    cluster.roll_out(1);
+    let victim = cluster.on(1)[0].clone();
+    cluster.advance(30);
+    cluster.set_ready(std::slice::from_ref(&victim), ready);
+    cluster.advance(120);
+    assert_eq!(cluster.told("NodeFailed"), 1);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Baking))));
+    (cluster, victim)
+}
+
+#[test]
+fn r4_2_a_node_that_was_taken_down_uses_budget_whatever_taints_it_has() {
+    for ready in [Readiness::NotReady, Readiness::Unknown] {
+        for down_nodes in ["skip", "count"] {
+            let (mut cluster, victim) = one_taken_down(ready, down_nodes);
+            let mut wider = one_taken_down(ready, down_nodes).0;
+            cluster.advance(150);
+            assert_eq!(cluster.phase(1), (PROGRESSING, Some((2, Phase::Updating))));
+            // `maxUnavailable` is 1: no further node is put at risk while the first is down.
+            let first = cluster.on(1);
+            cluster.advance(1_799);
+            assert_eq!(cluster.on(1), first, "{ready:?} {down_nodes}");
+            assert_eq!(cluster.phase(1), (PROGRESSING, Some((2, Phase::Updating))));
+            cluster.advance(1);
+            assert_eq!(cluster.phase(1), (PROGRESSING, Some((2, Phase::Paused))));
+            let reason = cluster.record(1).state.unwrap().reason.unwrap();
+            let message = reason.message;
+            assert!(
+                message.contains("; 5 are not yet (commonest cause: "),
+                "{message}"
+            );
+            // The one that holds the others up comes first.
+            assert!(message.contains(&format!("): {victim}, ")), "{message}");
+            // A person accepts that.
+            cluster.promote(1, 2);
+            assert_eq!(cluster.phase(1).0, STABLE, "{ready:?} {down_nodes}");
+            assert_eq!(cluster.on(1).len(), 6);
+            // With another node's worth of budget the rollout goes on beside it.
+            wider.set_strategy(rolling(2));
+            wider.run();
+            wider.advance(150);
+            assert_eq!(wider.phase(1).0, STABLE, "{ready:?} {down_nodes}");
+        }
+    }
+}
+
+#[test]
+fn r4_2_a_node_that_returns_uses_no_budget_any_more() {
+    let (mut cluster, victim) = one_taken_down(Readiness::NotReady, "skip");
+    cluster.advance(150);
+    assert_eq!(cluster.on(1).len(), 2);
+    cluster.set_ready(&[victim], Readiness::Ready);
+    assert_eq!(cluster.phase(1).0, STABLE);
+    assert_eq!(cluster.counts(), [(1, 6)].into());
+}
+
+#[test]
+fn r4_2_blame_lasts_as_long_as_the_node_is_down() {
+    let (mut cluster, _) = one_taken_down(Readiness::NotReady, "skip");
+    cluster.set_strategy(rolling(6));
+    // Long after the window a second one goes down: that is one too many.
+    cluster.annotate(&[("stages", "2 2h, 100%")]);
+    cluster.advance(3_600);
+    let other = cluster.on(1)[1].clone();
+    cluster.remove_pods(&other);
+    cluster.advance(30);
+    cluster.set_ready(&[other], Readiness::NotReady);
+    cluster.advance(119);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Baking))));
+    cluster.advance(1);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
+}
+
+#[test]
+fn r4_2_a_node_that_was_taken_down_does_not_hold_up_the_way_back() {
+    for ready in [Readiness::NotReady, Readiness::Unknown] {
+        let mut cluster = Cluster::new(6, &[("stages", "4 1h, 100%"), ROLLBACK]);
+        cluster.roll_out(1);
+        let victim = cluster.on(1)[0].clone();
+        cluster.advance(30);
+        cluster.set_ready(&[victim], ready);
+        cluster.advance(120);
+        assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
+        assert_eq!(cluster.on(0).len(), 5, "{ready:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! When a node has failed (R5.1), and when a rollout has (R5.2).
 
-use super::super::super::super::view::Phase as PodPhase;
+use super::super::super::super::view::{Phase as PodPhase, Waiting};
 use super::cluster::Cluster;
 use super::{FAILED, PROGRESSING, STABLE};
 use crate::rollout::state::Phase;
@@ -74,8 +74,35 @@ fn r5_2_without_one_more_healthy_node_a_rollout_fails() {
     cluster.advance(1);
     assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
     assert_eq!(code(&cluster), "DeadlineExceeded");
+    let message = cluster.record(1).state.unwrap().reason.unwrap().message;
+    assert!(
+        message.contains("for 30m; 3 are not yet: node-"),
+        "{message}"
+    );
     let stalled = ("Stalled".to_owned(), "DeadlineExceeded".to_owned());
     assert_eq!(cluster.conditions(), [stalled]);
+}
+
+#[test]
+fn r5_2_the_reason_of_a_progress_deadline_names_nodes_cause_and_command() {
+    let policy = [("stages", "100%"), ("progress-deadline", "1m")];
+    let mut cluster = Cluster::new(14, &policy);
+    cluster.broken.insert(1);
+    cluster.roll_out(1);
+    let begun = cluster.on(1);
+    cluster.edit_pods(&begun[0], |pod| pod.health.waiting = Waiting::ImagePull);
+    cluster.run();
+    cluster.advance(60);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
+    let reason = cluster.record(1).state.unwrap().reason.unwrap();
+    assert_eq!(reason.code, "DeadlineExceeded");
+    // The node that holds the others up comes first, and no more than ten are named.
+    let start = "no further node became healthy for 1m; 14 are not yet (commonest cause: ImagePullBackOff): ";
+    let names = reason.message.strip_prefix(start).expect(&reason.message);
+    assert!(names.starts_with(&format!("{}, ", begun[0])), "{names}");
+    assert_eq!(names.matches("node-").count(), 10, "{names}");
+    let end = " and 4 more; see kennel rollout status ds -n default";
+    assert!(names.ends_with(end), "{names}");
 }
 
 #[test]
@@ -125,4 +152,36 @@ fn r5_2_failures_within_the_limit_do_not_fail_a_rollout() {
         assert!(reason.message.starts_with(names), "{}", reason.message);
         assert!(reason.message.contains("kennel rollout status ds"));
     }
+}
+
+#[test]
+fn r5_4_on_the_way_back_what_is_not_available_is_replaced_at_once() {
+    let policy = [
+        ("stages", "5 1h, 100%"),
+        ("max-failures", "3"),
+        ("healthy-deadline", "1m"),
+    ];
+    let mut undisturbed = Cluster::new(8, &policy);
+    undisturbed.roll_out(1);
+    let first = undisturbed.on(1);
+    let (sick, well) = first.split_at(3);
+    let mut cluster = Cluster::new(8, &policy);
+    // No new pod becomes ready there, of whatever revision.
+    cluster.sick.extend(sick.iter().cloned());
+    cluster.roll_out(1);
+    cluster.advance(200);
+    assert_eq!(cluster.on(1), first);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Baking))));
+    let hash = cluster.hash(1).unwrap();
+    cluster.annotate(&[("abort", &hash)]);
+    cluster.run();
+    // Three are replaced although one uses up the budget; that holds back what is available.
+    assert_eq!(cluster.on(1), well);
+    assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::RollingBack))));
+    cluster.advance(3_600);
+    assert_eq!(cluster.on(1), well);
+    cluster.sick.clear();
+    cluster.run();
+    assert_eq!(cluster.counts(), [(0, 8)].into());
+    assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
 }

@@ -4,6 +4,7 @@ mod assist;
 mod clocks;
 mod cluster;
 mod commands;
+mod conditions;
 mod config;
 mod down_nodes;
 mod failures;
@@ -432,11 +433,19 @@ fn r5_7_a_newer_template_supersedes_a_rollout() {
     let mut cluster = Cluster::new(6, &[("stages", "2 1h, 100%")]);
     cluster.roll_out(1);
     assert_eq!(cluster.counts(), [(0, 4), (1, 2)].into());
+    // Nothing is said before it is written, however often it is tried.
+    cluster.refuses_states = true;
     cluster.roll_out(2);
+    cluster.advance(10);
+    assert_eq!(cluster.phase(1).0, PROGRESSING);
+    assert_eq!(cluster.told("RolloutSuperseded"), 0);
+    cluster.refuses_states = false;
+    cluster.advance(60);
     let counts = cluster.counts();
     assert_eq!(counts[&2], 2, "{counts:?}");
     assert_eq!(cluster.phase(1).0, Some(Verdict::Superseded));
     assert_eq!(cluster.record(2).state.unwrap().stable, cluster.hash(0));
+    assert_eq!(cluster.told("RolloutSuperseded"), 1);
 }
 
 fn check_conditions(cluster: &Cluster, expected: &[(&str, &str)]) {

@@ -1,4 +1,4 @@
-//! What the controller has seen of the cluster: the objects that its watches and the answers to its writes have shown.
+//! What the controller has observed of the cluster: the objects that its watches and the answers to its writes have shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::rollout::policy::{Policy, Setting};
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     pub(super) sets: BTreeMap<Uid, DaemonSetView>,
     pub(super) nodes: BTreeMap<Arc<str>, NodeView>,
     namespaces: BTreeMap<Arc<str>, BTreeMap<String, String>>,
@@ -33,7 +33,7 @@ pub(super) struct Seen {
     pub(super) deleting: BTreeMap<Uid, Timestamp>,
 }
 
-impl Seen {
+impl Observed {
     pub(super) fn observe(&mut self, event: &Event) {
         match event {
             Event::DaemonSet(view) => self.show_set(view),

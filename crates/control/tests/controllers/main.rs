@@ -3,10 +3,13 @@
 //! It answers lists from fixtures, watches with silence, and records writes. The rules are tested in `kennel_core`; here it
 //! is that the controllers carry out what they decide.
 
+mod fence;
+
 use std::convert::Infallible;
 use std::future::pending;
 
 use http::{Method, Request, Response};
+use kennel_control::frame::Setup;
 use kennel_control::informers::Informers;
 use kube::Client;
 use kube::client::Body;
@@ -20,6 +23,8 @@ type Write = (Method, String, Value);
 const WRITES: usize = 256;
 /// Lists by path.
 type Lists = fn(&str) -> Value;
+/// Instead of a list: there is nothing at this path.
+const ABSENT: Value = Value::Null;
 
 /// A client of the fixture, and the writes it makes.
 fn api(lists: Lists) -> (Client, mpsc::Receiver<Write>) {
@@ -42,8 +47,7 @@ async fn answer(
         return pending().await;
     }
     if head.method == Method::GET {
-        let list = json!({"metadata": {"resourceVersion": "1"}, "items": lists(&path)});
-        return reply(200, &list);
+        return get(&path, &lists(&path));
     }
     let body = body
         .collect_bytes()
@@ -56,6 +60,30 @@ async fn answer(
         "a test makes few writes"
     );
     reply(201, &body)
+}
+
+fn get(path: &str, items: &Value) -> Response<Body> {
+    if *items == ABSENT {
+        return reply(
+            404,
+            &json!({"kind": "Status", "code": 404, "reason": "NotFound"}),
+        );
+    }
+    let resource = |plural: &str, kind: &str| {
+        json!({"name": plural, "singularName": "", "namespaced": true, "kind": kind,
+               "verbs": ["list", "watch", "delete", "deletecollection"]})
+    };
+    reply(
+        200,
+        &match path {
+            "/api" => json!({"kind": "APIVersions", "versions": ["v1"],
+                             "serverAddressByClientCIDRs": []}),
+            "/apis" => json!({"kind": "APIGroupList", "groups": []}),
+            "/api/v1" => json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+                resource("pods", "Pod"), resource("configmaps", "ConfigMap")]}),
+            _ => json!({"metadata": {"resourceVersion": "1"}, "items": items}),
+        },
+    )
 }
 
 fn reply(code: u16, body: &Value) -> Response<Body> {
@@ -93,7 +121,8 @@ async fn daemon_pods_are_created_where_they_are_missing_and_the_status_is_writte
     let stop = CancellationToken::new();
     let mut informers = Informers::new(&client);
     let settings = kennel_control::daemonset::Settings::default();
-    let controller = kennel_control::daemonset::run(client, &mut informers, settings, stop.clone());
+    let setup = Setup::unfenced(stop.clone());
+    let controller = kennel_control::daemonset::run(client, &mut informers, settings, setup);
     let running = tokio::spawn(controller);
     tokio::spawn(informers.run(stop.clone()));
     let (method, path, revision) = written.recv().await.unwrap();
@@ -147,7 +176,8 @@ async fn a_pinned_pod_is_bound_to_its_node() {
     let (client, mut written) = api(pending_pod_lists);
     let stop = CancellationToken::new();
     let mut informers = Informers::new(&client);
-    let controller = kennel_control::scheduler::run(client, &mut informers, stop.clone());
+    let setup = Setup::unfenced(stop.clone());
+    let controller = kennel_control::scheduler::run(client, &mut informers, setup);
     let running = tokio::spawn(controller);
     tokio::spawn(informers.run(stop.clone()));
     let (method, path, binding) = written.recv().await.unwrap();
@@ -191,7 +221,8 @@ async fn endpoints_are_written_for_services_with_a_selector_only() {
         slices: Some(client.clone()),
         endpoints: Some(client),
     };
-    let controller = kennel_control::endpoints::run(clients, &mut informers, stop.clone());
+    let setup = Setup::unfenced(stop.clone());
+    let controller = kennel_control::endpoints::run(clients, &mut informers, setup);
     let running = tokio::spawn(controller);
     tokio::spawn(informers.run(stop.clone()));
     let mut writes = Vec::new();

@@ -1,0 +1,131 @@
+//! What the tasks of a store on etcd share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::client::Client;
+use super::confirm::Rounds;
+use super::health::Monitor;
+use super::lease::Leases;
+use super::load::Reader;
+use super::options::EtcdOptions;
+use super::proto::{KeyValue, unsigned};
+use super::shown::Shown;
+use super::under_way::UnderWay;
+use crate::error::DecodeError;
+use crate::memory::Memory;
+use crate::record::{Record, Revision};
+use crate::seal::SealError;
+
+/// The writes that may be under way at once; further callers wait. At 3 KiB a write, 3 MB.
+pub(super) const WRITES_UNDER_WAY: usize = 1_024;
+
+pub(super) type Decode<H> = dyn Fn(&str, &Bytes) -> Result<H, DecodeError> + Send + Sync;
+
+pub(super) struct Core<H> {
+    pub(super) memory: Arc<Memory<H>>,
+    pub(super) client: Client,
+    pub(super) options: EtcdOptions,
+    pub(super) reader: Reader<H>,
+    pub(super) shown: Shown<H>,
+    pub(super) under_way: UnderWay<H>,
+    pub(super) leases: Leases,
+    pub(super) rounds: Rounds,
+    pub(super) monitor: Monitor,
+    pub(super) counters: Counters,
+    /// The revision of our claim on etcd, which every write compares.
+    pub(super) claim: AtomicU64,
+    /// A write found the claim gone.
+    pub(super) claim_lost: Notify,
+    /// The id of the cluster that memory is of.
+    pub(super) cluster: AtomicU64,
+    /// Memory is of another history than etcd: load it anew.
+    pub(super) reload: Notify,
+    /// The watch delivers nothing: start another one.
+    pub(super) restart_watch: Notify,
+    /// Values that cannot be read, with their revisions.
+    set_aside: Mutex<HashMap<String, Revision>>,
+    pub(super) permits: Arc<Semaphore>,
+    pub(super) stop: CancellationToken,
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) writes: AtomicUsize,
+    pub(super) lazy_writes: AtomicUsize,
+    pub(super) batches: AtomicUsize,
+}
+
+pub(super) fn add(counter: &AtomicUsize) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Why one value cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unreadable {
+    #[error("{0}")]
+    Sealed(SealError),
+    #[error("it cannot be parsed: {0}")]
+    Undecodable(DecodeError),
+}
+
+impl<H> Core<H> {
+    pub(super) fn set_aside(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
+        self.set_aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<H: Send + Sync + 'static> Core<H> {
+    /// `claim` is the revision of our claim.
+    pub(super) fn new(
+        memory: Memory<H>,
+        client: Client,
+        options: EtcdOptions,
+        reader: Reader<H>,
+        claim: Revision,
+    ) -> Self {
+        let memory = Arc::new(memory);
+        Self {
+            shown: Shown::new(Arc::clone(&memory)),
+            memory,
+            client,
+            options,
+            reader,
+            under_way: UnderWay::new(),
+            leases: Leases::default(),
+            rounds: Rounds::default(),
+            monitor: Monitor::new(),
+            counters: Counters::default(),
+            claim: AtomicU64::new(claim),
+            claim_lost: Notify::new(),
+            cluster: AtomicU64::new(0),
+            reload: Notify::new(),
+            restart_watch: Notify::new(),
+            set_aside: Mutex::default(),
+            permits: Arc::new(Semaphore::new(WRITES_UNDER_WAY)),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// The record of a key and value of etcd.
+    pub(super) fn record(&self, kv: KeyValue) -> Result<Arc<Record<H>>, Unreadable> {
+        let key = String::from_utf8_lossy(&kv.key).into_owned();
+        // Nothing is parsed again that memory has.
+        if let Some(known) = self.memory.get(&key)
+            && known.modified == unsigned(kv.mod_revision)
+            && known.created == unsigned(kv.create_revision)
+            && self.options.seal.is_none()
+            && known.value == kv.value
+        {
+            return Ok(known);
+        }
+        self.reader.record(key.into(), kv).map(|(record, _)| record)
+    }
+}

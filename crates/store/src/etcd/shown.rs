@@ -1,0 +1,63 @@
+//! Waits until memory shows a revision.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::memory::Memory;
+use crate::record::Revision;
+
+pub(super) struct Shown<H> {
+    memory: Arc<Memory<H>>,
+    waiting: Mutex<BTreeMap<Revision, Vec<oneshot::Sender<()>>>>,
+}
+
+impl<H> Shown<H> {
+    pub(super) fn new(memory: Arc<Memory<H>>) -> Self {
+        Self {
+            memory,
+            waiting: Mutex::default(),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<Revision, Vec<oneshot::Sender<()>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether memory shows the revision in time.
+    pub(super) async fn wait(&self, revision: Revision, deadline: Instant) -> bool {
+        if self.memory.revision() >= revision {
+            return true;
+        }
+        let (send, receive) = oneshot::channel();
+        {
+            let mut waiting = self.waiting();
+            // Again, now that the feed sees this waiter.
+            if self.memory.revision() >= revision {
+                return true;
+            }
+            waiting.entry(revision).or_default().push(send);
+        }
+        tokio::time::timeout_at(deadline, receive).await.is_ok()
+            && self.memory.revision() >= revision
+    }
+
+    /// Memory has moved on: wakes those whose turn has come.
+    pub(super) fn moved(&self) {
+        let shown = self.memory.revision();
+        let mut waiting = self.waiting();
+        let later = waiting.split_off(&(shown + 1));
+        let reached = std::mem::replace(&mut *waiting, later);
+        drop(waiting);
+        // Dropping the senders wakes them, too.
+        drop(reached);
+    }
+
+    /// Wakes everybody: memory may never get there.
+    pub(super) fn give_up(&self) {
+        let all = std::mem::take(&mut *self.waiting());
+        drop(all);
+    }
+}

@@ -1,0 +1,236 @@
+//! A real etcd of one member, in a directory of its own, on free ports of the loopback interface.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long etcd may take to start.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// A file system in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// An etcd that is killed when this is dropped.
+pub struct Etcd {
+    process: Option<Child>,
+    dir: TempDir,
+    client_port: u16,
+    peer_port: u16,
+    /// Where clients do not look for it.
+    other_port: u16,
+    arguments: Vec<String>,
+    scheme: &'static str,
+}
+
+impl Etcd {
+    /// Starts an etcd whose data is on disk. `None`, and the test counts as skipped, if it is not installed.
+    pub fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(arguments: &[&str]) -> Option<Self> {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        Self::start_in(dir, arguments)
+    }
+
+    /// The same with its data in memory, for tests that write much.
+    pub fn start_in_memory() -> Option<Self> {
+        let dir = tempfile::tempdir_in(MEMORY).or_else(|_| tempfile::tempdir());
+        Self::start_in(dir.expect("a temporary directory"), &[])
+    }
+
+    fn start_in(dir: TempDir, arguments: &[&str]) -> Option<Self> {
+        if Command::new("etcd").arg("--version").output().is_err() {
+            crate::skip("etcd is not installed (Debian: etcd-server)");
+            return None;
+        }
+        let is_tls = arguments.iter().any(|one| one.starts_with("--cert-file"));
+        let mut etcd = Self {
+            process: None,
+            dir,
+            client_port: free_port(),
+            peer_port: free_port(),
+            other_port: free_port(),
+            arguments: arguments.iter().map(|&one| one.to_owned()).collect(),
+            scheme: if is_tls { "https" } else { "http" },
+        };
+        etcd.restart();
+        Some(etcd)
+    }
+
+    /// `HOST:PORT` of its clients.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.client_port)
+    }
+
+    /// Its address as a store.
+    pub fn store(&self) -> String {
+        format!("etcd://{}", self.address())
+    }
+
+    /// Where its data is.
+    pub fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// A directory beside its data.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Kills it as a crash does.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().expect("etcd can be killed");
+            process.wait().expect("a killed etcd ends");
+        }
+    }
+
+    /// Starts it on the data that it had, and waits until it answers.
+    ///
+    /// # Panics
+    /// If it does not answer in time.
+    pub fn restart(&mut self) {
+        self.start_again();
+        self.wait();
+    }
+
+    /// Starts it without waiting.
+    pub fn start_again(&mut self) {
+        self.kill();
+        let client = format!("{}://127.0.0.1:{}", self.scheme, self.client_port);
+        let peer = format!("http://127.0.0.1:{}", self.peer_port);
+        let log = std::fs::File::create(self.dir.path().join("log")).expect("a file for the log");
+        let mut command = Command::new("etcd");
+        command
+            .args(["--name", "m", "--log-level", "warn", "--logger", "zap"])
+            .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
+            .arg("--data-dir")
+            .arg(self.data_dir())
+            .args([
+                "--listen-client-urls",
+                &client,
+                "--advertise-client-urls",
+                &client,
+            ])
+            .args([
+                "--listen-peer-urls",
+                &peer,
+                "--initial-advertise-peer-urls",
+                &peer,
+            ])
+            .args(["--initial-cluster", &format!("m={peer}")])
+            .args(&self.arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .stdout(Stdio::null())
+            .stderr(log);
+        self.process = Some(command.spawn().expect("etcd starts"));
+    }
+
+    /// Waits until it answers.
+    ///
+    /// # Panics
+    /// If it does not answer in time.
+    pub fn wait(&self) {
+        let started = Instant::now();
+        while !self.is_healthy() {
+            let log = || std::fs::read_to_string(self.dir.path().join("log"));
+            assert!(started.elapsed() < START_TIMEOUT, "{:?}", log());
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    fn is_healthy(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.client_port)) else {
+            return false;
+        };
+        if self.scheme == "https" {
+            // It listens only after it has joined its cluster.
+            return true;
+        }
+        let mut answer = String::new();
+        let asked = stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .and_then(|()| stream.write_all(b"GET /health HTTP/1.0\r\n\r\n"))
+            .and_then(|()| stream.read_to_string(&mut answer));
+        asked.is_ok() && answer.contains(r#""health":"true""#)
+    }
+
+    /// Sends it a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let process = self.process.as_ref().expect("etcd runs");
+        let pid = process.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.expect("kill runs").success(), "{name}");
+    }
+
+    /// Starts it again on another port, so that clients that know the old one do not reach it.
+    pub fn move_away(&mut self) {
+        self.kill();
+        std::mem::swap(&mut self.client_port, &mut self.other_port);
+        self.restart();
+    }
+
+    /// Ends what [`Self::move_away`] began.
+    pub fn move_back(&mut self) {
+        self.move_away();
+    }
+
+    /// Replaces its data by those of a snapshot, which makes it another cluster with older revisions.
+    ///
+    /// # Panics
+    /// If `etcdctl` fails.
+    pub fn restore(&mut self, snapshot: &Path) {
+        self.kill();
+        std::fs::remove_dir_all(self.data_dir()).expect("the old data can be removed");
+        let peer = format!("http://127.0.0.1:{}", self.peer_port);
+        let data_dir = self.data_dir();
+        let mut command = Command::new("etcdctl");
+        command
+            .env("ETCDCTL_API", "3")
+            .args(["snapshot", "restore"])
+            .arg(snapshot)
+            .arg("--data-dir")
+            .arg(data_dir)
+            .args(["--name", "m", "--initial-cluster", &format!("m={peer}")])
+            .args(["--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster-token", "restored"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        assert!(command.status().expect("etcdctl runs").success());
+        self.restart();
+    }
+
+    /// Runs `etcdctl` and returns what it wrote.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn ctl(&self, arguments: &[&str]) -> String {
+        let output = Command::new("etcdctl")
+            .env("ETCDCTL_API", "3")
+            .args(["--endpoints", &self.address()])
+            .args(arguments)
+            .output()
+            .expect("etcdctl runs (Debian: etcd-client)");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        String::from_utf8(output.stdout).expect("etcdctl writes text")
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("it is bound").port()
+}
