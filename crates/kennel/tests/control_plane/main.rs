@@ -6,6 +6,7 @@
     reason = "a failed unwrap fails the test that called it"
 )]
 
+mod apply_examples;
 mod apply_walk;
 mod audit_and_encryption;
 mod bad_manifests;

@@ -162,6 +162,16 @@ impl Cluster {
         });
     }
 
+    /// Waits until the pods of a DaemonSet are gone: their processes would outlive the agent.
+    fn is_gone(&self, name: &str) {
+        let path = format!("/api/v1/namespaces/default/pods?labelSelector=app%3D{name}");
+        eventually(Deadline::seconds(90), || {
+            let pods = self.admin.ask("GET", &path, b"").json();
+            let is_gone = pods["items"].as_array().is_some_and(Vec::is_empty);
+            is_gone.then_some(()).ok_or_else(|| pods.to_string())
+        });
+    }
+
     fn metrics(&self, path: &str) -> Vec<(String, String)> {
         let page = self.admin.ask("GET", path, b"");
         assert_eq!(page.code, 200, "{}", page.text());
@@ -225,6 +235,7 @@ fn what_a_cluster_shows_is_in_the_reference() {
     let path = format!("{DAEMON_SETS}/unwell");
     assert_eq!(cluster.admin.ask("DELETE", &path, b"").code, 200);
     cluster.heard(&["Killing"]);
+    cluster.is_gone("unwell");
     look_up_events(&cluster.events());
     let server = [
         "kennel_requests_total",

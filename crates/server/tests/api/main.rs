@@ -33,6 +33,7 @@ mod managers;
 mod namespaces;
 mod node_isolation;
 mod openapi;
+mod openapi_fields;
 mod own_services;
 mod patches;
 mod pod_security;

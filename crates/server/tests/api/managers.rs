@@ -192,6 +192,44 @@ async fn managers_are_edited_by_hand_but_not_through_a_subresource() {
     assert_eq!(edited["metadata"]["labels"]["x"], "y");
 }
 
+/// An object from another cluster may name versions that nobody can convert to here.
+#[tokio::test]
+async fn managers_of_versions_that_the_kind_does_not_have_are_forgotten() {
+    let server = TestServer::new().await;
+    let path = format!("{DAEMONSETS}?fieldManager=creator");
+    let mut body = daemonset("d");
+    body["metadata"]["labels"]["x"] = "y".into();
+    let mut object = server.post(&path, &body).await.is(201);
+    let entries = object["metadata"]["managedFields"].as_array_mut().unwrap();
+    for (manager, version) in [
+        ("former", "apps/v1beta2"),
+        ("future", "apps/v7"),
+        ("foreign", "example.com/v1"),
+    ] {
+        let label = json!({"f:metadata": {"f:labels": {"f:x": {}}}});
+        entries.push(
+            json!({"manager": manager, "operation": "Apply", "apiVersion": version,
+            "fieldsType": "FieldsV1", "fieldsV1": label}),
+        );
+    }
+    let written = server
+        .put(&format!("{DAEMONSETS}/d?fieldManager=creator"), &object)
+        .await
+        .ok();
+    assert_eq!(managers(&written), ["creator", "former"]);
+    // So is what they own: it does not conflict.
+    let config = json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "d", "labels": {"x": "z"}}});
+    let applied = server
+        .patch(APPLY, &format!("{DAEMONSETS}/d?fieldManager=me"), &config)
+        .await;
+    let words = applied.is(409)["message"].as_str().unwrap().to_owned();
+    assert!(
+        !words.contains("future") && !words.contains("foreign"),
+        "{words}"
+    );
+}
+
 #[tokio::test]
 async fn managers_by_hand_have_bounds() {
     let server = TestServer::new().await;

@@ -72,8 +72,9 @@ impl Cgroups {
     pub fn find() -> Self {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mut all: Vec<Hierarchy> = mounts.lines().filter_map(Hierarchy::parse).collect();
-        // Device rules are used where they can be; in a container, their hierarchy is often read-only.
-        all.retain(|hierarchy| !hierarchy.kind.is_devices_alone() || hierarchy.is_writable());
+        // Device rules and the accounts of block devices are used where they can be; in a container, their hierarchies are
+        // often read-only.
+        all.retain(|hierarchy| !hierarchy.kind.is_optional() || hierarchy.is_writable());
         Self(all)
     }
 
@@ -118,6 +119,7 @@ impl Hierarchy {
                     "pids",
                     "freezer",
                     "devices",
+                    "blkio",
                     "name=systemd",
                 ];
                 let options = fields.nth(1)?.split(',');
@@ -152,8 +154,10 @@ impl Kind {
         matches!(self, Self::V1(_)) && self.has("devices")
     }
 
-    fn is_devices_alone(&self) -> bool {
-        matches!(self, Self::V1(controllers) if controllers == &["devices"])
+    /// Whether containers can do without it.
+    fn is_optional(&self) -> bool {
+        let is_optional = |controller: &String| matches!(controller.as_str(), "blkio" | "devices");
+        matches!(self, Self::V1(controllers) if controllers.iter().all(is_optional))
     }
 }
 
@@ -197,8 +201,8 @@ impl Group {
     /// Moves another process into the group.
     pub fn add(&self, pid: u32) -> io::Result<()> {
         for (hierarchy, dir) in self.dirs() {
-            // Containers of older agents have no group for devices.
-            if hierarchy.kind.is_devices_alone() && !dir.exists() {
+            // Containers of older agents have no group for devices, or none for the accounts of block devices.
+            if hierarchy.kind.is_optional() && !dir.exists() {
                 continue;
             }
             std::fs::write(dir.join("cgroup.procs"), pid.to_string())?;
@@ -380,6 +384,18 @@ mod tests {
     }
 
     #[test]
+    fn containers_can_do_without_device_rules_and_accounts_of_block_devices() {
+        let is_optional = |names: &[&str]| {
+            let names = names.iter().map(|&name| name.to_owned());
+            Kind::V1(names.collect()).is_optional()
+        };
+        assert!(is_optional(&["blkio"]) && is_optional(&["devices"]));
+        assert!(is_optional(&["blkio", "devices"]));
+        assert!(!is_optional(&["memory"]) && !is_optional(&["cpu", "blkio"]));
+        assert!(!Kind::V2.is_optional());
+    }
+
+    #[test]
     fn hierarchies_are_parsed_from_mountinfo() {
         let check = |line: &str, expected: Option<(&str, Kind)>| {
             let expected = expected.map(|(mount_point, kind)| Hierarchy {
@@ -403,6 +419,10 @@ mod tests {
         );
         check(
             "36 24 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio",
+            Some(("/sys/fs/cgroup/blkio", v1(&["blkio"]))),
+        );
+        check(
+            "37 24 0:32 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset",
             None,
         );
         check(

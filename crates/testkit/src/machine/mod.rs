@@ -4,6 +4,7 @@
 //! ```text
 //!   Network     a network namespace, and an address of it that the test reaches; a disk of its own on request
 //!   Containerd  root, state, socket, CNI configuration; runs in a Network
+//!   BlockDevice a loop device with a file system
 //!   Image       busybox and what a test adds, packed as container engines load it
 //!   Registry    where a containerd pulls images from, with a password or without
 //!   Lan         machines that see each other, for guides
@@ -13,6 +14,7 @@
 //! All of it needs root. It is taken away when it is dropped and, by a process that waits for that, when the
 //! test process ends in any other way: statics that many tests share leave nothing behind.
 
+mod block_device;
 mod containerd;
 mod disk;
 mod image;
@@ -22,6 +24,7 @@ mod network;
 mod reaper;
 mod registry;
 
+pub use block_device::BlockDevice;
 pub use containerd::{Builder, Containerd};
 pub use image::Image;
 pub use lan::Lan;

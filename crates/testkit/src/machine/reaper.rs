@@ -26,6 +26,12 @@ impl Reaper {
         Self::start(&["containerd", directory])
     }
 
+    /// Unmounts what a directory shows.
+    pub(super) fn of_mount(directory: &Path) -> Self {
+        let directory = directory.to_str().expect("temporary directories are text");
+        Self::start(&["mount", directory])
+    }
+
     fn start(arguments: &[&str]) -> Self {
         // A session of its own: Ctrl-C at the terminal ends the tests, and then it has work to do.
         let child = Command::new("setsid")

@@ -1,4 +1,5 @@
-# Waits until its input ends, then takes away what fixtures made: `network NAME` or `containerd DIRECTORY`.
+# Waits until its input ends, then takes away what fixtures made: `network NAME`, `containerd DIRECTORY` or
+# `mount DIRECTORY`.
 # Goes on whatever fails: the rest is to go, too.
 cat >/dev/null
 
@@ -52,4 +53,5 @@ take_containerd() {
 case $1 in
 network) take_network "$2" ;;
 containerd) take_containerd "$2" ;;
+mount) umount -l "$2" ;;
 esac

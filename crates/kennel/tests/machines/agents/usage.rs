@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use kennel_testkit::machine::Image;
+use kennel_testkit::machine::{BlockDevice, Image};
 use kennel_testkit::{Deadline, Kubectl, Version, eventually};
 use serde_json::Value;
 
@@ -49,7 +49,39 @@ spec:
   - {name: only, image: "kennel.test/app:1", command: [sh, -c, "sleep infinity"]}
 "#;
 
+/// Writes to a disk past the page cache, again and again.
+const WRITER: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: writer}
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 0
+  volumes: [{name: disk, hostPath: {path: DISK}}]
+  containers:
+  - name: only
+    image: "kennel.test/app:1"
+    command: [sh, -c, "while dd if=/dev/zero of=/disk/file bs=64k count=4 oflag=direct; do sleep 1; done"]
+    volumeMounts: [{name: disk, mountPath: /disk}]
+"#;
+
+/// It has a network of its own, and its probe sends packets to it.
+const NETWORKED: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: networked}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: served
+    image: "kennel.test/app:1"
+    command: [sh, -c, "mkdir /page && echo page > /page/index.html && exec busybox httpd -f -p 8080 -h /page"]
+    readinessProbe: {httpGet: {port: 8080, path: /index.html}, periodSeconds: 1}
+  - {name: beside, image: "kennel.test/app:1", command: [sh, -c, "sleep infinity"]}
+"#;
+
 fn walk(engine: Engine) {
+    let disk = BlockDevice::mounted();
     let fleet = Fleet::new(engine, 1, &[Image::new("kennel.test/app:1")]);
     fleet.apply(PODS);
     for name in ["worker", "sleeper"] {
@@ -61,6 +93,10 @@ fn walk(engine: Engine) {
         shows_pods(&kubectl);
     }
     serves_metrics(&fleet);
+    serves_devices(&fleet, &disk);
+    if engine == Engine::Containerd {
+        serves_interfaces(&fleet);
+    }
     serves_its_configuration(&fleet);
 }
 
@@ -140,15 +176,18 @@ fn raw(fleet: &Fleet, path: &str) -> String {
 }
 
 /// The value of the sample whose line starts with a name and contains these labels.
-fn sample(page: &str, name: &str, labels: &[&str]) -> f64 {
+fn find(page: &str, name: &str, labels: &[&str]) -> Option<f64> {
     let mut lines = page.lines();
     let of = |line: &&str| {
         line.starts_with(&format!("{name}{{")) && labels.iter().all(|label| line.contains(label))
     };
-    let line = lines.find(of);
-    let line = line.unwrap_or_else(|| panic!("no {name} of {labels:?} in\n{page}"));
-    let (_, values) = line.rsplit_once("} ").unwrap();
-    values.split(' ').next().unwrap().parse().unwrap()
+    let (_, values) = lines.find(of)?.rsplit_once("} ").unwrap();
+    Some(values.split(' ').next().unwrap().parse().unwrap())
+}
+
+fn sample(page: &str, name: &str, labels: &[&str]) -> f64 {
+    let found = find(page, name, labels);
+    found.unwrap_or_else(|| panic!("no {name} of {labels:?} in\n{page}"))
 }
 
 fn serves_metrics(fleet: &Fleet) {
@@ -186,6 +225,60 @@ fn serves_metrics(fleet: &Fleet) {
     let summary: Value = serde_json::from_str(&raw(fleet, "/stats/summary")).unwrap();
     let node = &summary["node"];
     assert!(node["cpu"]["usageNanoCores"].as_u64() > Some(0), "{node}");
+}
+
+fn serves_devices(fleet: &Fleet, disk: &BlockDevice) {
+    let place = disk.mount_point().to_str().unwrap();
+    fleet.apply(&WRITER.replace("DISK", place));
+    fleet.pod("writer", is_ready);
+    let device = format!("device=\"{}\"", disk.file().display());
+    let labels = ["container=\"only\"", device.as_str(), "pod=\"writer\""];
+    let page = eventually(Deadline::seconds(PATIENCE), || {
+        let page = raw(fleet, "/metrics/cadvisor");
+        let written = find(&page, "container_fs_writes_bytes_total", &labels);
+        let is_written = written.is_some_and(|written| written >= 1_048_576.0);
+        is_written.then_some(page.clone()).ok_or(page)
+    });
+    check_metrics(&page);
+    let of = |name: &str| sample(&page, name, &labels);
+    assert!(of("container_fs_writes_total") >= 1.0);
+    // It reads nothing but, at most, what the file system needs for writing.
+    assert!(of("container_fs_reads_bytes_total") < of("container_fs_writes_bytes_total"));
+    assert!(of("container_fs_reads_total") < of("container_fs_writes_total"));
+    // A pod that has not touched the disk has no row for it.
+    let others = ["pod=\"sleeper\"", device.as_str()];
+    assert_eq!(
+        find(&page, "container_fs_writes_bytes_total", &others),
+        None
+    );
+}
+
+fn serves_interfaces(fleet: &Fleet) {
+    fleet.apply(NETWORKED);
+    fleet.pod("networked", is_ready);
+    let page = raw(fleet, "/metrics/cadvisor");
+    check_metrics(&page);
+    let labels = ["container=\"\"", "interface=\"eth0\"", "pod=\"networked\""];
+    for direction in ["receive", "transmit"] {
+        let of = |what: &str| {
+            let name = format!("container_network_{direction}_{what}_total");
+            sample(&page, &name, &labels)
+        };
+        // A request and its answer, over TCP.
+        assert!(of("packets") >= 4.0 && of("bytes") > 200.0, "{page}");
+        assert!(
+            of("errors") + of("packets_dropped") < of("packets"),
+            "{page}"
+        );
+    }
+    // The containers of a pod share its network, which is counted once; pods in the machine's network have no rows.
+    let name = "container_network_receive_bytes_total{";
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with(name)).collect();
+    let is_its =
+        |row: &&str| row.contains("pod=\"networked\"") && row.contains("namespace=\"default\"");
+    assert!(rows.iter().all(is_its), "{rows:?}");
+    let of_interface = |row: &&&str| row.contains("interface=\"eth0\"");
+    assert_eq!(rows.iter().filter(of_interface).count(), 1, "{rows:?}");
 }
 
 /// Prometheus' own opinion of the text.
