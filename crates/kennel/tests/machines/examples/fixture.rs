@@ -54,6 +54,7 @@ impl Fixture {
             "--runtime=cri".to_owned(),
             // An example brings the network.
             "--network=none".to_owned(),
+            "--proxy=nftables".to_owned(),
             format!("--cri-socket={}", machine.socket().display()),
             CALM.to_owned(),
             LOGS.to_owned(),

@@ -26,6 +26,7 @@ pub(crate) fn check(fixture: &Fixture) {
         .ok();
     collected(fixture, "first word");
     only_reads_logs(fixture);
+    reaches_the_api(fixture);
     fixture.may("logging:log-collector", &["list", "pods"], true);
     fixture.may("logging:log-collector", &["get", "secrets"], false);
     goes_on_after_a_restart(fixture);
@@ -56,6 +57,24 @@ fn only_reads_logs(fixture: &Fixture) {
     let said = fixture.inside(&pod, NAMESPACE, refused);
     assert_eq!(said.matches("Read-only file system").count(), 2, "{said}");
     assert!(said.ends_with("0000000000000000"), "{said}");
+}
+
+/// At the address that Fluent Bit has by default.
+fn reaches_the_api(fixture: &Fixture) {
+    let exec = [
+        "exec",
+        "-n",
+        NAMESPACE,
+        &fixture.pod(NAME, NAMESPACE),
+        "--",
+        "sh",
+        "-c",
+    ];
+    let ask = "timeout 5 nc kubernetes.default.svc 443 </dev/null";
+    wait(|| {
+        let answer = fixture.kubectl.run(&[&exec[..], &[ask]].concat());
+        (answer.code == 0).then_some(()).ok_or(answer.stderr)
+    });
 }
 
 /// The next one finds its predecessor's positions on the machine: nothing is read twice, nothing is missed.

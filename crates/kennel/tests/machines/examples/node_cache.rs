@@ -1,12 +1,13 @@
 //! The cache: a new template changes nothing until somebody deletes a pod.
 
-use std::io::Read as _;
-use std::net::{SocketAddr, TcpStream};
+use std::fmt::Display;
 
 use super::fixture::{Fixture, MACHINE, wait};
 
 const NAME: &str = "node-cache";
 const NAMESPACE: &str = "node-cache";
+/// Were they spread over three nodes, one of them would meet another node's cache.
+const QUESTIONS: usize = 24;
 const GENERATIONS: &str = "cat /var/lib/node-cache/generations";
 
 pub(crate) fn check(fixture: &Fixture) {
@@ -19,7 +20,8 @@ pub(crate) fn check(fixture: &Fixture) {
     let taint = "node-role.kubernetes.io/control-plane:NoSchedule-";
     fixture.kubectl.run(&["taint", "node", MACHINE, taint]).ok();
     ready_on(fixture, 3);
-    wait(|| answers(fixture));
+    wait(|| answers(fixture, fixture.machine.address()));
+    services_lead_to_the_own_node(fixture);
     changes_when_its_pod_is_deleted(fixture);
     fixture.delete(NAME);
 }
@@ -34,18 +36,23 @@ fn ready_on(fixture: &Fixture, nodes: u64) {
     });
 }
 
-/// At the port of the node.
-fn answers(fixture: &Fixture) -> Result<(), String> {
-    let address = SocketAddr::from((fixture.machine.address(), 6379));
-    let within = std::time::Duration::from_secs(2);
-    let ask = || {
-        let mut socket = TcpStream::connect_timeout(&address, within)?;
-        socket.set_read_timeout(Some(within))?;
-        let mut said = String::new();
-        socket.read_to_string(&mut said).map(|_| said)
-    };
-    let said = ask().map_err(|error: std::io::Error| error.to_string())?;
-    (said == "+PONG\n").then_some(()).ok_or(said)
+/// On the machine, at this address.
+fn answers(fixture: &Fixture, address: impl Display) -> Result<(), String> {
+    let ask = format!("timeout 3 busybox nc {address} 6379 </dev/null");
+    let said = fixture.on_machine(&ask)?;
+    (said == "+PONG").then_some(()).ok_or(said)
+}
+
+/// The caches of the other nodes are simulated, and answer nobody.
+fn services_lead_to_the_own_node(fixture: &Fixture) {
+    for name in ["node-cache", "node-cache-nearest"] {
+        let service = fixture.get(&["service", name, "-n", NAMESPACE]).unwrap();
+        let address = service["spec"]["clusterIP"].as_str().unwrap().to_owned();
+        wait(|| answers(fixture, &address));
+        for _ in 0..QUESTIONS {
+            answers(fixture, &address).unwrap();
+        }
+    }
 }
 
 fn changes_when_its_pod_is_deleted(fixture: &Fixture) {
