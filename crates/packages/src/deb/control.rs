@@ -21,6 +21,7 @@ impl Control {
             installed_size,
         } = self;
         // adduser: postinst creates the server's user. iproute2: `kennel playground` creates networks with it.
+        // containernetworking-plugins, iptables: the agent's pod network, and its host ports. Processes need none of them.
         format!(
             "\
 Package: kennel
@@ -29,7 +30,7 @@ Architecture: {architecture}
 Maintainer: {MAINTAINER}
 Installed-Size: {installed_size}
 Depends: {libraries}, adduser
-Recommends: iproute2
+Recommends: iproute2, containernetworking-plugins, iptables
 Suggests: containerd, kubernetes-client
 Section: admin
 Priority: optional
