@@ -16,7 +16,7 @@ type ElementChange = (Option<Data>, Option<Data>);
 pub(crate) struct Difference {
     /// By set and key.
     elements: BTreeMap<&'static str, BTreeMap<Words, ElementChange>>,
-    /// Chains of numbers of endpoints: 1 for new ones, -1 for those that go.
+    /// Chains of numbers of slots: 1 for new ones, -1 for those that go.
     pub(crate) chains: BTreeMap<(Family, u32), i32>,
     pub(crate) affinity: BTreeMap<Destination, AffinityChain>,
     /// Destinations whose connections may lead to endpoints that are gone, and the endpoints that are left.
@@ -83,11 +83,13 @@ impl Difference {
         transaction: &mut Transaction<'_>,
         forgotten: &[(String, Vec<Element>)],
     ) {
-        for ((family, count), step) in &self.chains {
+        for ((family, slots), step) in &self.chains {
             if *step > 0 {
-                let chain = family.chain(*count);
+                let chain = family.chain(*slots);
                 transaction.add_chain(&chain);
-                transaction.add_rule(&chain, &family.forward(*count));
+                for rule in family.forward(*slots) {
+                    transaction.add_rule(&chain, &rule);
+                }
             }
         }
         for (destination, chain) in &self.affinity {
@@ -100,9 +102,9 @@ impl Difference {
         for (destination, chain) in &self.affinity {
             chain.remove(destination, transaction);
         }
-        for ((family, count), step) in &self.chains {
+        for ((family, slots), step) in &self.chains {
             if *step < 0 {
-                remove_chain(&family.chain(*count), transaction);
+                remove_chain(&family.chain(*slots), transaction);
             }
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     services: HashMap<ServiceName, Vec<Destination>>,
     /// Services that want a destination which another one has.
     contested: BTreeMap<Destination, BTreeSet<ServiceName>>,
-    /// How many destinations have so many endpoints.
+    /// How many destinations have so many slots.
     counts: HashMap<(Family, u32), i32>,
     /// How many destinations have this address.
     addresses: HashMap<Ipv4Addr, i32>,
@@ -267,17 +267,17 @@ impl Target {
         match self {
             Self::Endpoints(_, Some(_)) => Data::Goto(affinity_name(destination)),
             Self::Endpoints(endpoints, None) => {
-                Data::Goto(Family::of(destination.scope).chain(length(endpoints)))
+                Data::Goto(Family::of(destination.scope).chain(slots(endpoints.len())))
             }
             Self::Refuse => Data::Goto(REFUSE.to_owned()),
             Self::Drop => Data::Drop,
         }
     }
 
-    /// The number of endpoints, if their chain is used.
+    /// The number of slots, if their chain is used.
     fn chain(&self) -> Option<u32> {
         match self {
-            Self::Endpoints(endpoints, None) => Some(length(endpoints)),
+            Self::Endpoints(endpoints, None) => Some(slots(endpoints.len())),
             _ => None,
         }
     }
@@ -298,8 +298,11 @@ impl Target {
     }
 }
 
-fn length(endpoints: &[(Endpoint, bool)]) -> u32 {
-    u32::try_from(endpoints.len()).unwrap_or(u32::MAX)
+/// Of which so many endpoints fill more than half.
+pub(crate) fn slots(endpoints: usize) -> u32 {
+    let endpoints = u32::try_from(endpoints).ok();
+    let slots = endpoints.and_then(u32::checked_next_power_of_two);
+    slots.unwrap_or(1 << 31)
 }
 
 fn set_of(endpoints: &[(Endpoint, bool)]) -> BTreeSet<Endpoint> {

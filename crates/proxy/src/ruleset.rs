@@ -1,14 +1,16 @@
 //! Our table without any service: its chains, sets and maps, and their names.
 //!
 //! ```text
-//!   prerouting, output ─▶ cluster-ips: address, protocol, port ─▶ cluster-3: of 3 endpoints, a random one
+//!   prerouting, output ─▶ cluster-ips: address, protocol, port ─▶ cluster-4: of 3 or 4 endpoints, a random one
 //!     not a port of a service, but its address ─▶ unused-port       in cluster-endpoints: index, address, protocol, port
 //!     an address of this machine ─▶ node-port-checks, likewise
 //!   postrouting ─▶ masquerades what could not come back otherwise
 //! ```
 //!
-//! A chain belongs to a number of endpoints, not to a service: services differ in elements of maps alone, and most changes are
-//! of those. Session affinity takes chains of its own.
+//! A chain belongs to a number of slots, a power of two, and not to a service: services differ in elements of maps alone. The
+//! endpoints of a service fill more than half of its slots; a chain tries a random slot until it finds an endpoint, which gives
+//! each the same share. So a change of the endpoints seldom changes the chain: the kernel would validate the verdicts of all
+//! services again. Session affinity takes chains of its own.
 
 use kennel_core::services::Scope;
 
@@ -32,6 +34,11 @@ pub(crate) const REFUSE: &str = "refuse";
 const UNUSED_PORT: &str = "unused-port";
 const NODE_PORTS: &str = "node-port-checks";
 const HOST_NODE_PORTS: &str = "host-node-port-checks";
+
+/// Random slots that are tried. More than half are filled, so that one connection in a thousand, at most, ends with the first.
+const TRIES: usize = 10;
+/// Numbers of slots up to this are numbers of endpoints, too: all are filled.
+const ALWAYS_FULL: u32 = 2;
 
 /// Clients that a service with session affinity remembers.
 const AFFINITY_CLIENTS_MAX: u32 = 65_536;
@@ -93,12 +100,12 @@ impl Family {
         }
     }
 
-    /// The chain of destinations with so many endpoints.
-    pub(crate) fn chain(self, count: u32) -> String {
+    /// The chain of destinations with so many slots.
+    pub(crate) fn chain(self, slots: u32) -> String {
         match self {
-            Self::ClusterIps => format!("cluster-{count}"),
-            Self::NodePorts => format!("node-port-{count}"),
-            Self::HostNodePorts => format!("host-node-port-{count}"),
+            Self::ClusterIps => format!("cluster-{slots}"),
+            Self::NodePorts => format!("node-port-{slots}"),
+            Self::HostNodePorts => format!("host-node-port-{slots}"),
         }
     }
 
@@ -133,10 +140,20 @@ impl Family {
         rule
     }
 
-    /// The rule of the chain of so many endpoints: chooses one.
-    pub(crate) fn forward(self, count: u32) -> Vec<Expression> {
+    /// The rules of the chain of so many slots: each chooses one, and the next is for those that find it empty.
+    pub(crate) fn forward(self, slots: u32) -> Vec<Vec<Expression>> {
+        if slots <= ALWAYS_FULL {
+            return vec![self.forward_to_one_of(slots)];
+        }
+        let mut rules = vec![self.forward_to_one_of(slots); TRIES];
+        rules.push(self.forward_to_one_of(1));
+        rules
+    }
+
+    /// Forwards to the endpoint in a random one of the first slots, if there is one.
+    fn forward_to_one_of(self, slots: u32) -> Vec<Expression> {
         let (key, mut rule) = (Register(0), self.mark());
-        rule.push(Expression::LoadRandom(key, count));
+        rule.push(Expression::LoadRandom(key, slots));
         rule.extend(self.load_key(key.plus(1)));
         rule.push(Expression::LoadFrom(
             self.endpoints().to_owned(),

@@ -193,11 +193,14 @@ fn n2_7_a_transaction_has_the_elements_that_changed() {
             .unwrap()
             .len()
     };
-    // The last endpoint takes the index of the one that goes.
+    // The last endpoint takes the index of the one that goes. The verdict of the service stays.
     let without = [&all[..50], &all[51..]].concat();
-    assert_eq!(change(&without), 3);
-    assert_eq!(change(&all), 2);
+    assert_eq!(change(&without), 2);
+    assert_eq!(change(&all), 1);
     let replaced = [&["10.1.2.1"], &all[1..]].concat();
     assert_eq!(change(&replaced), 2);
     assert_eq!(change(&replaced), 0);
+    // Until half of its slots are empty: then its chain is another one.
+    assert_eq!(change(&all[..129]), 74);
+    assert_eq!(change(&all[..128]), 2);
 }

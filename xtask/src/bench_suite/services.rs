@@ -20,6 +20,8 @@ use super::{megabytes, milliseconds};
 
 const FEW: usize = 100;
 const MANY: usize = 5_000;
+/// A change is flat if it takes at most so many times as long with many services: medians on a busy machine differ.
+const FLAT: u32 = 2;
 const ENDPOINTS_PER_SERVICE: usize = 10;
 /// Changes of one endpoint.
 const CHANGES_OF_EACH: usize = 30;
@@ -53,8 +55,8 @@ async fn measure_here(report: &mut Report) -> Result<()> {
         report.judge(
             format!("services, 100 → 5,000: an endpoint {}", kind.as_str()),
             shown,
-            "≤ 20 ms",
-            many <= Duration::from_millis(20),
+            "≤ 20 ms, ≤ 2 ×",
+            many <= Duration::from_millis(20) && many <= few * FLAT,
         );
     }
     Ok(())

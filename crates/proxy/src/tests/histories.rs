@@ -7,7 +7,7 @@ use kennel_core::services::{Action, Backend, Protocol, Route, Scope, ServiceName
 
 use super::{Services, cluster_ip, name, nft, own_network, put, route};
 use crate::kernel::Kernel;
-use crate::plan::affinity_name;
+use crate::plan::{affinity_name, slots};
 use crate::ruleset::Family;
 
 const STEPS: u32 = 60;
@@ -128,7 +128,7 @@ fn check(services: &Services) {
                     format!("goto {chain}")
                 }
                 Action::Forward(backends) => {
-                    let chain = family.chain(u32::try_from(backends.len()).unwrap());
+                    let chain = family.chain(slots(backends.len()));
                     let all = backends
                         .iter()
                         .map(|one| format!("{} . {}", one.address, one.port));
