@@ -120,7 +120,8 @@ impl Kernel {
     }
 
     /// Makes the VXLAN device, unless it is there as it should be. One that differs is made again, since most of its
-    /// properties cannot be changed. Returns its index.
+    /// properties cannot be changed. Returns its index. Outer packets have no checksum, as RFC 7348 wants it: the kernel computes
+    /// wrong ones for datagrams that were forwarded and masqueraded, and the other end drops those.
     pub async fn ensure_vxlan(
         &self,
         underlay: &Underlay,
@@ -154,6 +155,7 @@ impl Kernel {
             .local(underlay.address)
             .port(PORT)
             .learning(false)
+            .udp_csum(false)
             .address(mac.to_vec())
             .mtu(mtu)
             .up()
@@ -256,6 +258,7 @@ fn is_as_wanted(link: &LinkMessage, underlay: &Underlay, mac: [u8; 6]) -> bool {
         InfoVxlan::Link(underlay.index),
         InfoVxlan::Local(underlay.address),
         InfoVxlan::Port(PORT),
+        InfoVxlan::UDPCsum(false),
     ];
     has_mac && wanted.iter().all(|one| properties.contains(&one))
 }
