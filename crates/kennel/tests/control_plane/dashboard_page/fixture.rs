@@ -48,9 +48,9 @@ impl Page {
         browser.open(dashboard.address());
         browser.until_text("main", "agent");
         Some(Self {
-            rollout,
-            dashboard,
             browser,
+            dashboard,
+            rollout,
         })
     }
 
