@@ -25,6 +25,8 @@ struct Shown {
     reason: String,
     /// The pod that failed.
     pod: Option<Arc<str>>,
+    /// The pod has said why: what is read later is about what it does then.
+    explained: bool,
 }
 
 impl Failures {
@@ -69,6 +71,7 @@ impl Failures {
                     .picture()
                     .cell(view.nodes(), node)
                     .and_then(|cell| cell.pod),
+                explained: cause.is_some(),
             };
             if let Some(entry) = entry {
                 self.all[entry].until = None;
@@ -83,7 +86,11 @@ impl Failures {
                 let at = self.at(failed.at);
                 let reason = failed.reason.to_string();
                 let message = text(&reason, failed.cause.as_deref());
-                let shown = Shown { reason, pod: None };
+                let shown = Shown {
+                    reason,
+                    pod: None,
+                    explained: failed.cause.is_some(),
+                };
                 self.push(view, *node, (at, Some(at)), message, shown);
             }
         }
@@ -120,7 +127,7 @@ impl Failures {
                 continue;
             };
             let same = shown.pod.is_some() && cause.pod.as_deref() == shown.pod.as_deref();
-            if failure.until.is_none() || same {
+            if !shown.explained && (failure.until.is_none() || same) {
                 failure.message = text(&shown.reason, Some(&cause.message));
             }
         }

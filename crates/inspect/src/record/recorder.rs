@@ -59,14 +59,22 @@ impl Recorder {
         let letters = set.picture().letters();
         self.initial.resize(letters.len(), GONE);
         self.last.resize(letters.len(), GONE);
-        for (at, node) in self.short_failures(set) {
-            self.enter(at, node, FAILED);
+        let short = self.short_failures(set);
+        for (at, node) in &short {
+            self.enter(*at, *node, FAILED);
         }
         let differing = letters.iter().zip(&self.last).enumerate();
         let differing = differing.filter(|(_, (letter, last))| letter != last);
         let changed: Vec<(usize, u8)> = differing.map(|(i, (letter, _))| (i, *letter)).collect();
-        for (node, letter) in changed {
+        // A failure that is over within its millisecond is seen for one.
+        let (over, others): (Vec<_>, Vec<_>) = changed
+            .into_iter()
+            .partition(|(node, _)| short.contains(&(at, *node)));
+        for (node, letter) in others {
             self.enter(at, node, letter);
+        }
+        for (node, letter) in over {
+            self.enter(at + 1, node, letter);
         }
         self.noted = now;
         self.failures.note(view, set, now);

@@ -241,6 +241,7 @@ fn the_table_has_what_the_picture_shows() {
     let rows = || texts(browser, ".node-table tbody tr");
     browser.until_text(".node-table .pages", "1 to 100 of 130 nodes");
     browser.until_text(".node-table tbody tr", "failed");
+    browser.until_text(".node-table tbody tr", "Stage 1");
     let first = rows();
     assert_eq!(first.len(), 100);
     // The node that has failed, why, and its stage; then the others as people count.
