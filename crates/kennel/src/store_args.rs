@@ -6,6 +6,7 @@ use clap::Args;
 use kennel_server::server::{Endpoints, EtcdConfig, EtcdTls};
 
 #[derive(Clone, Debug, Args)]
+#[allow(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub(crate) struct StoreArgs {
     /// etcd that stores the objects, such as `etcd://127.0.0.1:2379`, with all members comma-separated; see
     /// docs/guides/etcd.md [default: a database in --data-dir]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kennel_store::{EtcdOptions, Revision, WatchEnd, WriteError, WriterHealth};
+use kennel_store::{Revision, WatchEnd, WriteError, WriterHealth};
 use kennel_test_support::Etcd;
 
 use crate::common::{Head, TestStore, create, delete, etcd_options, text, update, value};
@@ -273,10 +273,7 @@ async fn a_full_etcd_is_named_and_recovers() {
     let Some(etcd) = Etcd::start_with(&[QUOTA]) else {
         return;
     };
-    let store = open(EtcdOptions {
-        ..etcd_options(&etcd)
-    })
-    .await;
+    let store = open(etcd_options(&etcd)).await;
     let long = "x".repeat(500_000);
     let mut made = Vec::new();
     let reason = loop {
