@@ -42,7 +42,7 @@ impl Document {
     }
 
     /// The definition that a schema refers to.
-    fn target<'a>(&self, schema: &'a Value) -> &'a str {
+    fn target(schema: &Value) -> &str {
         let reference = match &schema["allOf"] {
             Value::Array(all) => &all[0]["$ref"],
             _ => &schema["$ref"],
@@ -213,7 +213,7 @@ impl Mistakes<'_> {
             }
             _ => {
                 let name = definition_name(of);
-                let target = self.document.target(shown);
+                let target = Document::target(shown);
                 self.equal("reference", &json!(target), &json!(name));
                 // A sibling of a reference is lost in 3.0.
                 let has_siblings =

@@ -233,7 +233,7 @@ fn serves_devices(fleet: &Fleet, disk: &BlockDevice) {
     fleet.pod("writer", is_ready);
     let device = format!("device=\"{}\"", disk.file().display());
     let labels = ["container=\"only\"", device.as_str(), "pod=\"writer\""];
-    let page = eventually(Deadline::seconds(PATIENCE), || {
+    let page = eventually(Deadline::seconds(TIMEOUT), || {
         let page = raw(fleet, "/metrics/cadvisor");
         let written = find(&page, "container_fs_writes_bytes_total", &labels);
         let is_written = written.is_some_and(|written| written >= 1_048_576.0);
