@@ -1,5 +1,7 @@
 //! Records a rollout while it runs.
 
+use std::collections::BTreeSet;
+
 use kennel_core::picture::{CellState, Counts};
 use kennel_core::rollout::history::{History, StageEntry};
 use kennel_core::rollout::outline::Outline;
@@ -25,6 +27,8 @@ pub struct Recorder {
     last: Vec<u8>,
     changes: Vec<Change>,
     cut_off: bool,
+    /// The failures in the changes: when, and of which node.
+    failed: BTreeSet<(u64, usize)>,
     phases: Vec<PhaseNote>,
     failures: Failures,
 }
@@ -39,6 +43,7 @@ impl Recorder {
             initial: letters,
             changes: Vec::new(),
             cut_off: false,
+            failed: BTreeSet::new(),
             phases: Vec::new(),
             failures: Failures::new(now),
         }
@@ -59,17 +64,19 @@ impl Recorder {
         let letters = set.picture().letters();
         self.initial.resize(letters.len(), GONE);
         self.last.resize(letters.len(), GONE);
-        let short = self.short_failures(set);
-        for (at, node) in &short {
+        // A failure is shown from its own moment on, also if it is over by now.
+        let failed = self.new_failures(set);
+        for (at, node) in &failed {
             self.enter(*at, *node, FAILED);
         }
+        self.failed.extend(&failed);
         let differing = letters.iter().zip(&self.last).enumerate();
         let differing = differing.filter(|(_, (letter, last))| letter != last);
         let changed: Vec<(usize, u8)> = differing.map(|(i, (letter, _))| (i, *letter)).collect();
         // A failure that is over within its millisecond is seen for one.
         let (over, others): (Vec<_>, Vec<_>) = changed
             .into_iter()
-            .partition(|(node, _)| short.contains(&(at, *node)));
+            .partition(|(node, _)| failed.contains(&(at, *node)));
         for (node, letter) in others {
             self.enter(at, node, letter);
         }
@@ -82,16 +89,15 @@ impl Recorder {
             .without_nodes(now, |outline| self.note_phase(outline, at));
     }
 
-    /// The nodes that were failed since the last time, and are not any more, in the order of time.
-    fn short_failures(&self, set: &Set) -> Vec<(u64, usize)> {
-        let letters = set.picture().letters();
+    /// The nodes that have failed since the last time, in the order of time.
+    fn new_failures(&self, set: &Set) -> Vec<(u64, usize)> {
         let failed = set.failed().iter().filter(|(node, failed)| {
-            let seen = [letters.get(**node), self.last.get(**node)];
-            failed.at > self.noted && !seen.contains(&Some(&FAILED))
+            let last = self.last.get(**node);
+            failed.at >= self.noted && last.is_some_and(|last| *last != FAILED)
         });
         let failed = failed.map(|(node, failed)| (self.at(failed.at), *node));
         let mut failed: Vec<(u64, usize)> = failed.collect();
-        failed.retain(|(_, node)| *node < self.last.len());
+        failed.retain(|failure| !self.failed.contains(failure));
         failed.sort_unstable();
         failed
     }

@@ -126,8 +126,9 @@ fn each_part_writes_under_its_own_name() {
     assert_eq!(by("create endpoints"), [endpoints]);
     assert_eq!(by("patch pods/status"), nodes);
     assert_eq!(by("create nodes"), nodes);
-    // The controller's lease is that of its election.
-    let leases = [&nodes[..], &[controller]].concat();
+    // Two elections: of the DaemonSet controller, and of the others.
+    let manager = "system:kennel:controller-manager";
+    let leases = [&[manager], &nodes[..], &[controller]].concat();
     assert_eq!(by("create leases"), leases);
 }
 
