@@ -93,9 +93,10 @@ const CONTROLLERS: [(&str, Run); 16] = [
 fn cluster(path: &str) -> Value {
     let old = "2020-01-01T00:00:00Z";
     match path {
-        "/api/v1/namespaces" => json!([{
+        "/api/v1/namespaces" => json!([cluster("/api/v1/namespaces/ns")]),
+        "/api/v1/namespaces/ns" => json!({
             "metadata": {"name": "ns", "uid": "nu", "deletionTimestamp": old},
-            "spec": {"finalizers": ["kubernetes"]}}]),
+            "spec": {"finalizers": ["kubernetes"]}}),
         "/api/v1/nodes" => json!([{
             "metadata": {"name": "n1", "uid": "n1u", "resourceVersion": "1",
                 "annotations": {MODE_ANNOTATION: "auto"}},

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 type Write = (Method, String, Value);
 /// More than any test makes.
 const WRITES: usize = 256;
-/// Lists by path.
+/// Lists, and single objects, by path.
 type Lists = fn(&str) -> Value;
 /// Instead of a list: there is nothing at this path.
 const ABSENT: Value = Value::Null;
@@ -81,6 +81,7 @@ fn get(path: &str, items: &Value) -> Response<Body> {
             "/apis" => json!({"kind": "APIGroupList", "groups": []}),
             "/api/v1" => json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [
                 resource("pods", "Pod"), resource("configmaps", "ConfigMap")]}),
+            _ if items.is_object() => items.clone(),
             _ => json!({"metadata": {"resourceVersion": "1"}, "items": items}),
         },
     )

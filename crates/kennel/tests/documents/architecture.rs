@@ -78,7 +78,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("inspect", &["client", "control", "core", "types"]),
     ("dashboard", &["client", "core", "inspect", "types"]),
     // The node program: its memory is paid for on every machine.
-    ("agent", &["client", "core", "node", "proxy"]),
+    ("agent", &["client", "core", "network", "node", "proxy"]),
 ];
 const PROGRAMS: [&str; 8] = [
     "browser",

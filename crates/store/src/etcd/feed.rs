@@ -170,13 +170,10 @@ fn take<H: Send + Sync + 'static>(
     if response.fragment {
         return Ok(());
     }
-    publish(core, progress).map_err(End::Gap)
+    publish(core, progress)
 }
 
-fn publish<H: Send + Sync + 'static>(
-    core: &Core<H>,
-    progress: &mut Progress,
-) -> Result<(), String> {
+fn publish<H: Send + Sync + 'static>(core: &Core<H>, progress: &mut Progress) -> Result<(), End> {
     let shown = core.memory.revision();
     let mut batch = Batch {
         core,
@@ -189,13 +186,15 @@ fn publish<H: Send + Sync + 'static>(
         let revision = unsigned(kv.mod_revision);
         if revision == progress.last {
             // It was published without this event.
-            return Err(format!("revision {revision} arrived in two parts"));
+            let what = format!("revision {revision} arrived in two parts");
+            return Err(End::Gap(what));
         }
         if revision <= shown {
             continue;
         }
         if revision != last && revision != last + 1 {
-            return Err(format!("revision {revision} follows {last}"));
+            let what = format!("revision {revision} follows {last}");
+            return Err(End::Gap(what));
         }
         last = revision;
         batch.add(revision, event.kind == DELETE, kv);

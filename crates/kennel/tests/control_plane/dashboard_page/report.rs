@@ -79,7 +79,11 @@ fn a_report_shows_any_moment_and_who_failed() {
     let failure = &data["failures"][0];
     seek(&browser, failure["at"].as_u64().unwrap());
     let shown = legend(&browser);
-    assert!(shown.contains(&"failed 1".to_owned()), "{shown:?}");
+    assert!(
+        shown.contains(&"failed 1".to_owned()),
+        "{shown:?} at {failure}: {}",
+        data["changes"]
+    );
     let failed = data["nodes"].as_array().unwrap().iter();
     let failed = failed.clone().position(|node| *node == failure["node"]);
     let failed = i64::try_from(failed.unwrap()).unwrap();
@@ -96,8 +100,10 @@ fn a_report_shows_any_moment_and_who_failed() {
     browser.run("document.getElementById('time').focus();", &[]);
     browser.press(key::HOME);
     browser.until_text("#clock", "0.0 s");
+    // The recording begins when the template counts: all nodes wait for it.
     let shown = legend(&browser);
-    assert!(shown.contains(&format!("new {NODES}")), "{shown:?}");
+    let all_wait = format!("waiting its turn {NODES}");
+    assert!(shown.contains(&all_wait), "{shown:?}");
     browser.press_button("Play");
     let moves = "return Number(document.getElementById('time').value) > 0;";
     browser.until("a later moment", moves, &[]);
