@@ -180,6 +180,8 @@ async fn no_controller_writes_while_its_fence_is_closed() {
             "{name} has something to write"
         );
         fence.close();
+        // What was in flight arrives at once.
+        sleep(Duration::from_secs(1)).await;
         while written.try_recv().is_ok() {}
         sleep(WHILE).await;
         assert_eq!(written.try_recv().ok(), None, "{name} leads no more");

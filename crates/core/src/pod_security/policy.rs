@@ -50,24 +50,33 @@ pub struct Policy {
 pub struct LabelError {
     pub label: &'static str,
     pub value: String,
-    words: &'static str,
+    words: Unreadable,
+}
+
+/// What a level or a version must be, in upstream's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    #[error("must be one of privileged, baseline, restricted")]
+    Level,
+    #[error("must be \"latest\" or \"v1.x\"")]
+    Version,
 }
 
 impl FromStr for Level {
-    type Err = &'static str;
+    type Err = Unreadable;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "privileged" => Ok(Self::Privileged),
             "baseline" => Ok(Self::Baseline),
             "restricted" => Ok(Self::Restricted),
-            _ => Err("must be one of privileged, baseline, restricted"),
+            _ => Err(Unreadable::Level),
         }
     }
 }
 
 impl FromStr for Version {
-    type Err = &'static str;
+    type Err = Unreadable;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "latest" {
@@ -77,9 +86,7 @@ impl FromStr for Version {
         let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit())
             && (digits == "0" || !digits.starts_with('0'));
         let minor = is_plain.then(|| digits.parse().ok()).flatten();
-        minor
-            .map(Self::Minor)
-            .ok_or("must be \"latest\" or \"v1.x\"")
+        minor.map(Self::Minor).ok_or(Unreadable::Version)
     }
 }
 
@@ -160,7 +167,7 @@ pub fn policy<'a>(label: impl Fn(&str) -> Option<&'a str>) -> (Policy, Vec<Label
 struct Wrong;
 
 /// The value of a label, if there is one.
-fn read<'a, T: FromStr<Err = &'static str>>(
+fn read<'a, T: FromStr<Err = Unreadable>>(
     label: impl Fn(&str) -> Option<&'a str>,
     name: &'static str,
     errors: &mut Vec<LabelError>,

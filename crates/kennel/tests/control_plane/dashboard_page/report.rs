@@ -55,7 +55,9 @@ fn is_painted(browser: &Browser, node: i64) -> bool {
         const [size, node] = arguments;
         const at = (node + 0.5) * size * devicePixelRatio;
         const middle = (size / 2) * devicePixelRatio;
-        return canvas.getContext('2d').getImageData(at, middle, 1, 1).data[3] > 0;";
+        const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+        copy.drawImage(canvas, at, middle, 1, 1, 0, 0, 1, 1);
+        return copy.getImageData(0, 0, 1, 1).data[3] > 0;";
     browser.run(script, &[json!(CELL), json!(node)]) == true
 }
 
