@@ -15,7 +15,7 @@ fn production(text: &str) -> &str {
 
 fn is_test(path: &Path) -> bool {
     let mut parts = path.iter().filter_map(|part| part.to_str());
-    parts.any(|part| part == "tests" || part.ends_with("tests.rs"))
+    parts.any(|part| part == "tests" || part == "fixture.rs" || part.ends_with("tests.rs"))
 }
 
 /// The type arguments of each `Result<…>`.
@@ -55,7 +55,8 @@ fn arguments(text: &str) -> Vec<&str> {
 fn is_text(argument: &str) -> bool {
     let borrowed = argument.strip_prefix('&').map(str::trim_start);
     let word = borrowed.map_or(argument, |rest| rest.rsplit(' ').next().unwrap_or(rest));
-    matches!(word, "String" | "str")
+    // A function that returns text is none.
+    !argument.contains('(') && matches!(word, "String" | "str")
 }
 
 /// `type Refusal = String;`, and the same as an associated type.
