@@ -82,7 +82,8 @@ impl Fleet {
             let nodes = self.nodes.to_string();
             Ok(["--simulate", &nodes].map(str::to_owned).to_vec())
         })?;
-        let mut api = server.target()?.http1().await?;
+        let target = server.target()?;
+        let mut api = target.http1().await?;
         await_nodes(&mut api, self.nodes).await?;
         let set = daemon_set().to_string();
         api.create(SETS, Bytes::from(set)).await?;
@@ -103,6 +104,8 @@ impl Fleet {
                 "metadata": {"annotations": {"rollout.kennel.dev/stages": self.stages}},
                 "spec": {"template": template(&version.to_string())},
             });
+            // The server closes a connection that was idle for as long as many nodes take.
+            let mut api = target.http1().await?;
             let cost = self.rollout(&mut api, &browser, &patch).await?;
             worst.share = worst.share.max(cost.share);
             worst.longest_task = worst.longest_task.max(cost.longest_task);
