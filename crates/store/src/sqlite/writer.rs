@@ -51,8 +51,9 @@ struct FinishQueue<H>(Arc<Queue<H>>, Arc<Liveness>);
 
 impl<H> Drop for FinishQueue<H> {
     fn drop(&mut self) {
-        self.0.finish();
+        // First: who waited for `close` must find the writer ended.
         self.1.end();
+        self.0.finish();
     }
 }
 
