@@ -40,7 +40,7 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// How long the agent may write after its last renewal was sent. Then it cancels the writes that are in flight; the rest of
 /// the duration is for what the server has received of them.
 const WRITE_DURATION: Duration = Duration::from_secs(30);
-/// Bounds one renewal, so that the next one comes in time.
+/// Bounds one renewal, so that the next one comes in time, and the write of a claim.
 const RENEW_TIMEOUT: Duration = Duration::from_secs(8);
 /// Before a failed renewal is tried again.
 const RENEW_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
@@ -197,6 +197,8 @@ pub(super) enum Claim {
     Ours,
     /// The API server cannot be reached.
     Unknown(Failure),
+    /// The agent stops.
+    Stopped,
 }
 
 /// Whether a retry would fail in the same way.
@@ -229,14 +231,16 @@ impl Lease {
         }
     }
 
-    /// Takes the Lease, unless another agent holds it.
-    pub(super) async fn claim(&mut self) -> Result<Claim, LeaseError> {
+    /// Takes the Lease, unless another agent holds it or `stop` comes before. A write that is under way gets its answer, so
+    /// that a Lease that was taken can be released.
+    pub(super) async fn claim(&mut self, stop: &CancellationToken) -> Result<Claim, LeaseError> {
         let mut watched: Option<(Value, Instant)> = None;
         loop {
             let began = Instant::now();
-            let live = match self.get().await {
-                Ok(live) => live,
-                Err(failure) => return self.failed_claim(failure),
+            let live = match stop.run_until_cancelled(self.get()).await {
+                None => return Ok(Claim::Stopped),
+                Some(Ok(live)) => live,
+                Some(Err(failure)) => return self.failed_claim(failure),
             };
             if let Some(lease) = &live {
                 let renewal = &lease["spec"]["renewTime"];
@@ -257,12 +261,16 @@ impl Lease {
                             );
                             watched = Some((renewal.clone(), began));
                         }
-                        tokio::time::sleep(WATCH_INTERVAL).await;
+                        let interval = tokio::time::sleep(WATCH_INTERVAL);
+                        if stop.run_until_cancelled(interval).await.is_none() {
+                            return Ok(Claim::Stopped);
+                        }
                         continue;
                     }
                 }
             }
-            match self.write(live, None, began).await {
+            let written = in_time(self.write(live, None, began)).await;
+            match written.flatten() {
                 Ok(()) => return Ok(Claim::Ours),
                 // Another agent was faster: look at its Lease.
                 Err(failure) if failure.is(409) => {}
@@ -331,10 +339,8 @@ impl Lease {
         tracing::warn!(
             "the lease of node {node} names another agent; writing nothing for the node until it is ours again"
         );
-        let Some(claim) = stop.run_until_cancelled(self.claim()).await else {
-            return Ok(());
-        };
-        match claim? {
+        match self.claim(stop).await? {
+            Claim::Stopped => Ok(()),
             Claim::Ours => {
                 tracing::info!("the lease of node {} is ours again", self.node);
                 Ok(())
@@ -344,14 +350,8 @@ impl Lease {
     }
 
     async fn renew(&mut self, uid: Option<&str>) -> Result<(), RenewError> {
-        match timeout(RENEW_TIMEOUT, self.renew_once(uid)).await {
-            Ok(renewed) => renewed,
-            Err(_) => Err(RenewError::Failed(Failure {
-                message: format!("no answer within {} seconds", RENEW_TIMEOUT.as_secs()),
-                unsure: true,
-                ..Failure::default()
-            })),
-        }
+        let renewed = in_time(self.renew_once(uid)).await;
+        renewed.unwrap_or_else(|late| Err(late.into()))
     }
 
     /// Writes the Lease over the version that we wrote last, and over no other agent's.
@@ -446,6 +446,16 @@ impl Lease {
             holder: holder.to_owned(),
         }
     }
+}
+
+/// The result of a write of the Lease, or that there was none within [`RENEW_TIMEOUT`].
+async fn in_time<T>(write: impl Future<Output = T>) -> Result<T, Failure> {
+    let late = |_| Failure {
+        message: format!("no answer within {} seconds", RENEW_TIMEOUT.as_secs()),
+        unsure: true,
+        ..Failure::default()
+    };
+    timeout(RENEW_TIMEOUT, write).await.map_err(late)
 }
 
 fn collection() -> String {

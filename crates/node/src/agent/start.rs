@@ -234,10 +234,11 @@ impl Agent {
         let unfenced = Writer::new(cluster.client.clone(), Fence::open());
         let mut lease = Lease::new(unfenced, fence, &self.settings.node_name, holder);
         // Another agent of this name keeps this one from starting; an unreachable API server does not.
-        let Some(claim) = self.stop.run_until_cancelled(lease.claim()).await else {
-            return Ok(None);
+        let claimed = match lease.claim(&self.stop).await? {
+            Claim::Ours => true,
+            Claim::Unknown(_) => false,
+            Claim::Stopped => return Ok(None),
         };
-        let claimed = matches!(claim?, Claim::Ours);
         let sources = vec![Origin::File, Origin::Api];
         let recorder = self.recorder(&writer);
         let (client, events) = (cluster.client.clone(), Some(&recorder));
@@ -248,12 +249,8 @@ impl Agent {
         self.serve_kubelet_api(start.listener, &cluster)?;
         self.warn_of_expirations(&cluster, recorder.clone());
         notify(start.started);
-        if !claimed {
-            let claimed = claim_when_reachable(&mut lease);
-            match self.stop.run_until_cancelled(claimed).await {
-                Some(claimed) => claimed?,
-                None => return Ok(None),
-            }
+        if !claimed && !claim_when_reachable(&mut lease, &self.stop).await? {
+            return Ok(None);
         }
         self.run_pod_network(network, &cluster, &writer, &recorder);
         self.follow_addresses();
@@ -610,14 +607,20 @@ struct MirrorSenders {
     mirror_pods: mpsc::Sender<PodUpdate>,
 }
 
-/// Tries to take the Lease until the API server can be reached.
-async fn claim_when_reachable(lease: &mut Lease) -> Result<(), LeaseError> {
+/// Tries to take the Lease until the API server can be reached. Returns whether it is ours; it is not if `stop` came before.
+async fn claim_when_reachable(
+    lease: &mut Lease,
+    stop: &CancellationToken,
+) -> Result<bool, LeaseError> {
     let mut retry = Backoff::new(CLAIM_RETRY);
     loop {
-        match lease.claim().await? {
-            Claim::Ours => return Ok(()),
+        match lease.claim(stop).await? {
+            Claim::Ours => return Ok(true),
             Claim::Unknown(failure) => tracing::warn!("cannot reach the API server: {failure}"),
+            Claim::Stopped => return Ok(false),
         }
-        retry.sleep().await;
+        if stop.run_until_cancelled(retry.sleep()).await.is_none() {
+            return Ok(false);
+        }
     }
 }

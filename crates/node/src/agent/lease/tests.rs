@@ -19,6 +19,8 @@ struct State {
     version: u64,
     /// Requests are applied, and their answers are lost.
     loses_answers: bool,
+    /// Cancelled when a request has been applied, before it is answered.
+    stops: Option<CancellationToken>,
     /// Nothing gets through.
     unreachable: bool,
 }
@@ -51,6 +53,11 @@ impl Api {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.unwrap();
         let (code, answer) = self.serve(&head.method, &body);
+        let stops = self.0.lock().unwrap().stops.clone();
+        if let Some(stop) = stops.filter(|_| head.method != Method::GET) {
+            stop.cancel();
+            tokio::task::yield_now().await;
+        }
         let response = Response::builder().status(code);
         response
             .body(Body::from(answer.to_string().into_bytes()))
@@ -104,12 +111,15 @@ async fn of_two_agents_that_start_at_once_one_gets_the_lease() {
     let (mut one, first_fence) = api.agent(on_machine("m1"));
     let (mut two, second_fence) = api.agent(on_machine("m2"));
     let second = async {
-        let claimed = two.claim().await;
+        let claimed = two.claim(&CancellationToken::new()).await;
         assert!(!second_fence.is_open());
         claimed
     };
     let first = async {
-        assert!(matches!(one.claim().await, Ok(Claim::Ours)));
+        assert!(matches!(
+            one.claim(&CancellationToken::new()).await,
+            Ok(Claim::Ours)
+        ));
         let forever = one.run(unregistered(), CancellationToken::new());
         forever.await
     };
@@ -128,7 +138,10 @@ async fn of_two_agents_that_start_at_once_one_gets_the_lease() {
 async fn a_failed_renewal_does_not_overwrite_another_agents_lease() {
     let api = Api::default();
     let (mut one, fence) = api.agent(on_machine("m1"));
-    assert!(matches!(one.claim().await, Ok(Claim::Ours)));
+    assert!(matches!(
+        one.claim(&CancellationToken::new()).await,
+        Ok(Claim::Ours)
+    ));
     api.set(|state| state.unreachable = true);
     let before = Instant::now();
     assert!(one.renew(None).await.is_err());
@@ -138,7 +151,10 @@ async fn a_failed_renewal_does_not_overwrite_another_agents_lease() {
     // Meanwhile another agent takes the node over, which is allowed after the duration of the lease.
     api.set(|state| state.unreachable = false);
     let (mut two, other) = api.agent(on_machine("m2"));
-    assert!(matches!(two.claim().await, Ok(Claim::Ours)));
+    assert!(matches!(
+        two.claim(&CancellationToken::new()).await,
+        Ok(Claim::Ours)
+    ));
     assert!(before.elapsed() >= LEASE_DURATION, "{:?}", before.elapsed());
     assert!(other.is_open() && !fence.is_open());
     let lost = tokio::select! {
@@ -156,7 +172,10 @@ async fn a_failed_renewal_does_not_overwrite_another_agents_lease() {
 async fn restored(holder: &str) -> Result<Duration, LeaseError> {
     let api = Api::default();
     let (mut one, fence) = api.agent(on_machine("m1"));
-    assert!(matches!(one.claim().await, Ok(Claim::Ours)));
+    assert!(matches!(
+        one.claim(&CancellationToken::new()).await,
+        Ok(Claim::Ours)
+    ));
     api.set(|state| {
         state.version += 4_000_000_000;
         let mut restored = lease(Some(holder));
@@ -221,7 +240,10 @@ async fn a_restored_lease_of_an_agent_that_runs_on_this_machine_is_left_to_it() 
 async fn an_agent_that_watches_its_restored_lease_can_be_stopped() {
     let api = Api::default();
     let (mut one, fence) = api.agent(on_machine("m1"));
-    assert!(matches!(one.claim().await, Ok(Claim::Ours)));
+    assert!(matches!(
+        one.claim(&CancellationToken::new()).await,
+        Ok(Claim::Ours)
+    ));
     let elsewhere = "m2.b1.1.1.1";
     api.set(|state| {
         state.version += 1;
@@ -249,7 +271,10 @@ async fn an_agent_that_watches_its_restored_lease_can_be_stopped() {
 async fn a_lost_answer_or_a_deleted_lease_costs_nothing() {
     let api = Api::default();
     let (mut one, fence) = api.agent(on_machine("m1"));
-    assert!(matches!(one.claim().await, Ok(Claim::Ours)));
+    assert!(matches!(
+        one.claim(&CancellationToken::new()).await,
+        Ok(Claim::Ours)
+    ));
     api.set(|state| state.loses_answers = true);
     assert!(one.renew(None).await.is_err());
     api.set(|state| state.loses_answers = false);
@@ -267,13 +292,47 @@ async fn a_lost_answer_or_a_deleted_lease_costs_nothing() {
 async fn a_released_lease_is_taken_at_once() {
     let api = Api::default();
     let (mut one, fence) = api.agent(on_machine("m1"));
-    assert!(matches!(one.claim().await, Ok(Claim::Ours)));
+    assert!(matches!(
+        one.claim(&CancellationToken::new()).await,
+        Ok(Claim::Ours)
+    ));
     one.release().await;
     assert!(!fence.is_open());
     let before = Instant::now();
     let (mut two, _) = api.agent(on_machine("m2"));
-    assert!(matches!(two.claim().await, Ok(Claim::Ours)));
+    assert!(matches!(
+        two.claim(&CancellationToken::new()).await,
+        Ok(Claim::Ours)
+    ));
     assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_taken_while_the_agent_stops_is_released() {
+    let api = Api::default();
+    let (mut one, fence) = api.agent(on_machine("m1"));
+    let stop = CancellationToken::new();
+    api.set(|state| state.stops = Some(stop.clone()));
+    assert!(matches!(one.claim(&stop).await, Ok(Claim::Ours)));
+    assert!(stop.is_cancelled() && fence.is_open());
+    one.release().await;
+    assert_eq!(api.holder(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_watches_a_lease_before_it_takes_it_can_be_stopped() {
+    let api = Api::default();
+    api.set(|state| state.lease = Some(lease(Some("m2.b1.1.1.1"))));
+    let (mut one, _) = api.agent(on_machine("m1"));
+    let stop = CancellationToken::new();
+    let stops = async {
+        tokio::time::sleep(3 * WATCH_INTERVAL).await;
+        stop.cancel();
+    };
+    let before = Instant::now();
+    let (claimed, ()) = tokio::join!(one.claim(&stop), stops);
+    assert!(matches!(claimed, Ok(Claim::Stopped)), "{claimed:?}");
+    assert!(before.elapsed() < 4 * WATCH_INTERVAL);
 }
 
 fn lease(holder: Option<&str>) -> Value {
