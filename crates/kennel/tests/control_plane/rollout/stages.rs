@@ -98,10 +98,12 @@ fn a_watch_ends_with_its_timeout_and_reads_no_more_than_changes() {
             .then_some(())
             .ok_or(shown.stdout)
     });
+    // Not those of kubectl above, whose last line may still be on its way into the log.
     let reads = || {
         let log = fixture.cluster.kennel.log();
         let read = "GET /apis/apps/v1/namespaces/default/daemonsets/agent 200 ";
-        log.lines().filter(|line| line.contains(read)).count()
+        let is_read = |line: &&str| line.contains(read) && line.contains(" agent=kennel/");
+        log.lines().filter(is_read).count()
     };
     let before = reads();
     let shown = fixture.check(&["status", "ds/agent", "--watch", "--timeout", "7s"], 3);
