@@ -3,8 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-/// How often a state is looked at. Short beside what is waited for, long beside one look.
+/// How often a state is looked at, at most. Short beside what is waited for.
 const POLL_EVERY: Duration = Duration::from_millis(50);
+
+/// The longest pause after a look that took long, a run of kubectl for instance.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// A moment by which something must have happened.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +26,15 @@ impl Deadline {
 
     /// Waits for one poll interval. Only for loops that look at a state until this deadline.
     pub fn pause(self) {
+        self.pause_after(Duration::ZERO);
+    }
+
+    /// [`pause`](Self::pause) after a look that took so long: twice as long as that, so that a test that waits leaves the
+    /// processors to what it waits for.
+    pub fn pause_after(self, look: Duration) {
         let left = self.0.saturating_duration_since(Instant::now());
-        std::thread::sleep(POLL_EVERY.min(left));
+        let pause = (2 * look).clamp(POLL_EVERY, PAUSE_MAX);
+        std::thread::sleep(pause.min(left));
     }
 }
 
@@ -35,11 +45,12 @@ pub fn eventually<T, E: std::fmt::Display>(
     mut look: impl FnMut() -> Result<T, E>,
 ) -> T {
     loop {
+        let began = Instant::now();
         match look() {
             Ok(seen) => return seen,
             Err(error) => assert!(!deadline.passed(), "not in time: {error}"),
         }
-        deadline.pause();
+        deadline.pause_after(began.elapsed());
     }
 }
 

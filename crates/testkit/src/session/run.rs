@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tempfile::TempDir;
@@ -115,12 +116,13 @@ impl Terminal {
         };
         let deadline = Deadline::seconds(patience);
         loop {
+            let began = Instant::now();
             let (shown, code) = self.execute(&step.command);
             let outcome = check(step, &shown, code);
             if outcome.is_ok() || deadline.passed() {
                 return outcome;
             }
-            deadline.pause();
+            deadline.pause_after(began.elapsed());
         }
     }
 
