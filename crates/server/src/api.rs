@@ -31,6 +31,7 @@ use crate::quota::{StorageQuota, Writer};
 use crate::quota_ledger::QuotaLedger;
 use crate::registry::{self, Resource};
 use crate::request::{SERVER, User};
+use crate::snapshots::Snapshots;
 use crate::status::{ApiError, Result};
 use crate::tree;
 use crate::watch::Hubs;
@@ -59,6 +60,8 @@ pub struct Settings {
 pub struct Api {
     pub(crate) store: Arc<dyn Store<Head>>,
     pub(crate) hubs: Hubs,
+    /// Of lists that clients read page by page.
+    pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) health: Health,
@@ -82,7 +85,8 @@ impl Api {
         settings: Settings,
     ) -> Arc<Self> {
         let hubs = Hubs::new(store.revision());
-        hubs.start(&store);
+        let snapshots = Arc::<Snapshots>::default();
+        hubs.start(&store, &snapshots);
         let own_health = Health::default();
         own_health.add(health::of_store(&store));
         own_health.add(health::of_quota(&store, &settings.storage_quota));
@@ -92,6 +96,7 @@ impl Api {
             damaged: Damaged::of(&*store),
             store,
             hubs,
+            snapshots,
             settings,
             metrics: Metrics::default(),
             health: own_health,

@@ -118,6 +118,8 @@ impl Backend {
         background.spawn("aggregates cluster roles", roles);
         let services = bootstrap::keep_services(Arc::clone(&api));
         background.spawn("keeps the Services of the API and of DNS", services);
+        let snapshots = Arc::clone(&api.snapshots).tidy_regularly(Arc::clone(&store));
+        background.spawn("forgets snapshots of lists", snapshots);
         if !store.expires_keys() {
             let expiry = expire::expire_events(Arc::clone(&api));
             background.spawn("deletes old events", expiry);

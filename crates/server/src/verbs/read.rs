@@ -25,6 +25,9 @@ use crate::watch::Filter;
 /// How long a read waits for a future resourceVersion.
 const FUTURE_WAIT: Duration = Duration::from_secs(3);
 
+/// A list of no more objects is read before the history drops its revision, so that it needs no snapshot: a page of kubectl's.
+const SMALL_LIST: usize = 500;
+
 pub(super) async fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let at = At::of(place)?;
     let presenter = call.presenter(at.row)?;
@@ -125,48 +128,61 @@ impl ListRequest {
 
     fn page(&self, api: &Api, place: &Place, filter: &Filter) -> Result<Page<Head>> {
         let own = object::prefix(place.row, place.namespace.as_deref());
-        let projector = api.projector(place.row);
-        let prefix = projector
-            .as_ref()
-            .map_or_else(|| own.clone(), Projector::prefix);
         let after = self.continuation.as_ref().map(|token| token.after.as_str());
-        let mut page = match (&self.continuation, self.exact) {
-            (Some(token), _) => {
-                if !token.after.starts_with(&own) {
-                    return Err(ApiError::bad_request(
-                        "invalid continue token: it belongs to another list",
-                    ));
-                }
-                // The keys of a projection are in another order than those of its source.
-                let after = after.filter(|_| projector.is_none());
-                let at = api.store.range_at(&prefix, token.revision, after, None);
-                at.map_err(|error| match error {
-                    RangeAtError::Compacted(_) => expired_token(api, token),
-                    RangeAtError::Future { .. } => {
-                        ApiError::bad_request("invalid continue token: it is from the future")
-                    }
-                })?
-            }
-            (None, Some(version)) => {
-                let at = api.store.range_at(&prefix, version, None, None);
-                at.map_err(|error| match error {
-                    RangeAtError::Compacted(c) => too_old(version, c.oldest),
-                    RangeAtError::Future { .. } => {
-                        ApiError::revision_too_large(version, api.store.revision())
-                    }
-                })?
-            }
-            (None, None) => api.store.range(&prefix, None, None),
-        };
-        if let Some(projector) = projector {
-            projector.project(&mut page, after);
+        if after.is_some_and(|after| !after.starts_with(&own)) {
+            return Err(ApiError::bad_request(
+                "invalid continue token: it belongs to another list",
+            ));
         }
-        page.records.retain(|record| filter.matches(&record.head));
-        if let Some(limit) = self.limit {
+        let limit = self.limit.unwrap_or(usize::MAX);
+        if let Some(projector) = api.projector(place.row) {
+            let mut page = self.whole(api, &projector.prefix())?;
+            projector.project(&mut page, after);
+            page.records.retain(|record| filter.matches(&record.head));
             page.remaining = page.records.len().saturating_sub(limit);
             page.records.truncate(limit);
+            return Ok(page);
         }
-        Ok(page)
+        if let Some(token) = &self.continuation
+            && let Some(snapshot) = api.snapshots.get(&own, token.revision)
+        {
+            return Ok(snapshot.page(after, filter, limit));
+        }
+        let mut whole = self.whole(api, &own)?;
+        let matching = match filter.selects() {
+            true => whole
+                .records
+                .iter()
+                .filter(|r| filter.matches(&r.head))
+                .count(),
+            false => whole.records.len(),
+        };
+        if after.is_some() || matching > limit.min(SMALL_LIST) {
+            let snapshot = api.snapshots.keep(own, whole.revision, whole.records);
+            return Ok(snapshot.page(after, filter, limit));
+        }
+        whole.records.retain(|record| filter.matches(&record.head));
+        Ok(whole)
+    }
+
+    /// All records below a prefix, at the revision that the list asks for.
+    fn whole(&self, api: &Api, prefix: &str) -> Result<Page<Head>> {
+        let at = |revision| api.store.range_at(prefix, revision, None, None);
+        match (&self.continuation, self.exact) {
+            (Some(token), _) => at(token.revision).map_err(|error| match error {
+                RangeAtError::Compacted(_) => expired_token(api, token),
+                RangeAtError::Future { .. } => {
+                    ApiError::bad_request("invalid continue token: it is from the future")
+                }
+            }),
+            (None, Some(version)) => at(version).map_err(|error| match error {
+                RangeAtError::Compacted(c) => too_old(version, c.oldest),
+                RangeAtError::Future { .. } => {
+                    ApiError::revision_too_large(version, api.store.revision())
+                }
+            }),
+            (None, None) => Ok(api.store.range(prefix, None, None)),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::request::accept::Form;
 use crate::request::path::Place;
 use crate::request::query::{VersionMatch, list_option};
 use crate::response::{Body, Reply};
+use crate::snapshots::Snapshot;
 use crate::status::{ApiError, Result};
 use crate::watch::event::line_of_json;
 use crate::watch::stream::{Before, Stream};
@@ -144,20 +145,33 @@ fn history(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(R
     let prefix = projector
         .as_ref()
         .map_or_else(|| object::prefix(place.row, None), Projector::prefix);
-    let history = api.store.history(&prefix, version);
-    let history = history.map_err(|compacted| read::too_old(version, compacted.oldest))?;
-    let events = history
-        .events
-        .into_iter()
-        .flat_map(|event| match &projector {
-            Some(projector) => projector.events(&event),
-            None => vec![event],
-        });
+    let (events, covered) = match api.store.history(&prefix, version) {
+        Ok(history) => (history.events, history.revision),
+        Err(compacted) => {
+            let snapshot = snapshot(api, place, version);
+            let snapshot = snapshot.ok_or_else(|| read::too_old(version, compacted.oldest))?;
+            let caught_up = snapshot.catch_up(&*api.store);
+            (caught_up.events, caught_up.revision)
+        }
+    };
+    let events = events.into_iter().flat_map(|event| match &projector {
+        Some(projector) => projector.events(&event),
+        None => vec![event],
+    });
     let concerned = events.filter_map(|event| {
         let change = Change::of(&event, filter)?;
         Some((Arc::new(Shared::new(event)), change))
     });
-    Ok((concerned.collect(), history.revision))
+    Ok((concerned.collect(), covered))
+}
+
+/// The snapshot of a paged list that a client continues by a watch: of the same namespace, or of all.
+fn snapshot(api: &Api, place: &Place, version: u64) -> Option<Arc<Snapshot>> {
+    let get = |namespace| {
+        let prefix = object::prefix(place.row, namespace);
+        api.snapshots.get(&prefix, version)
+    };
+    get(place.namespace.as_deref()).or_else(|| get(None))
 }
 
 /// A watch on a collection that is always empty: sends only bookmarks.

@@ -13,6 +13,7 @@ use super::filter::Place;
 use super::{Change, Filter, Shared};
 use crate::object::{self, Head};
 use crate::registry::{RESOURCES, Resource};
+use crate::snapshots::Snapshots;
 
 /// How many events a watcher may be behind before its watch ends. A burst of a large cluster (a few thousand
 /// pods) must fit; at 3 KiB a pod, a full buffer refers to no more bytes than the store's history.
@@ -330,11 +331,12 @@ impl Hubs {
     }
 
     /// Feeds every hub from the store until the store closes.
-    pub fn start(&self, store: &Arc<dyn Store<Head>>) {
+    pub(crate) fn start(&self, store: &Arc<dyn Store<Head>>, snapshots: &Arc<Snapshots>) {
         for (_, hub) in &self.all {
             let feed = feed(
                 Arc::clone(hub),
                 Arc::clone(store),
+                Arc::clone(snapshots),
                 Arc::clone(&self.changed),
             );
             tokio::spawn(feed);
@@ -344,7 +346,12 @@ impl Hubs {
 
 /// Feeds a hub from the store. If it falls behind the store's history, it ends all watches of the collection
 /// (their clients list again) and continues from the current revision.
-async fn feed(hub: Arc<Hub>, store: Arc<dyn Store<Head>>, changed: Arc<Notify>) {
+async fn feed(
+    hub: Arc<Hub>,
+    store: Arc<dyn Store<Head>>,
+    snapshots: Arc<Snapshots>,
+    changed: Arc<Notify>,
+) {
     loop {
         let Ok(mut watch) = store.watch(&hub.prefix, hub.position()) else {
             hub.end_all(store.revision());
@@ -362,6 +369,7 @@ async fn feed(hub: Arc<Hub>, store: Arc<dyn Store<Head>>, changed: Arc<Notify>) 
                 }
                 Err(WatchEnd::TooSlow) => break,
                 Err(WatchEnd::Reset) => {
+                    snapshots.clear();
                     hub.end_all(store.revision());
                     break;
                 }

@@ -1,8 +1,9 @@
 //! LIST: which revision a list shows, and paging.
 
+use kennel_server::continuation::Continuation;
 use serde_json::json;
 
-use crate::fixture::{MAPS, TestServer, map, names, version};
+use crate::fixture::{MAPS, MERGE, TestServer, map, names, version};
 
 /// Config maps with a label of their own, without the default objects of the namespace.
 const MINE: &str = "/api/v1/namespaces/default/configmaps?labelSelector=mine";
@@ -174,13 +175,11 @@ async fn lists_with_selectors_have_no_remaining_item_count() {
 #[tokio::test]
 async fn an_expired_page_offers_to_go_on_without_consistency() {
     let server = TestServer::with(|options| options.history_bytes = 1).await;
-    for name in ["a", "b", "c"] {
+    mine(&server, "a").await;
+    let token = token_after(&server, "a").await;
+    for name in ["b", "c", "bb", "d"] {
         mine(&server, name).await;
     }
-    let page = server.get(&format!("{MINE}&limit=1")).await.ok();
-    let token = page["metadata"]["continue"].as_str().unwrap();
-    mine(&server, "bb").await;
-    mine(&server, "d").await;
     let answer = server
         .get(&format!("{MINE}&limit=2&continue={token}"))
         .await;
@@ -193,11 +192,65 @@ async fn an_expired_page_offers_to_go_on_without_consistency() {
     let token = status["metadata"]["continue"].as_str().unwrap();
     let rest = server.get(&format!("{MINE}&continue={token}")).await.ok();
     assert_eq!(names(&rest), ["b", "bb", "c", "d"]);
-    let old = format!(
-        "{MINE}&resourceVersion={}&resourceVersionMatch=Exact",
-        version(&page)
-    );
+    let old = format!("{MINE}&resourceVersion=1&resourceVersionMatch=Exact");
     server.get(&old).await.fails(410, "Expired");
+}
+
+/// The token of a list up to this object at the current revision, which this server has never given out.
+async fn token_after(server: &TestServer, name: &str) -> String {
+    let place = Continuation {
+        revision: server.revision().await,
+        after: format!("/registry/configmaps/default/{name}"),
+    };
+    place.encode()
+}
+
+#[tokio::test]
+async fn a_list_is_read_to_its_end_though_history_has_dropped_its_revision() {
+    let server = TestServer::with(|options| options.history_bytes = 1).await;
+    for name in ["a", "b", "c", "d", "e"] {
+        mine(&server, name).await;
+    }
+    let first = server.get(&format!("{MINE}&limit=2")).await.ok();
+    mine(&server, "bb").await;
+    server.delete(&format!("{MAPS}/c")).await.ok();
+    let changed = json!({"data": {"new": "yes"}});
+    let d = format!("{MAPS}/d");
+    server.patch(MERGE, &d, &changed).await.ok();
+    let mut page = first.clone();
+    let mut seen = names(&page);
+    while let Some(token) = page["metadata"]["continue"].as_str() {
+        let next = format!("{MINE}&limit=2&continue={token}");
+        page = server.get(&next).await.ok();
+        assert_eq!(version(&page), version(&first));
+        for item in page["items"].as_array().unwrap() {
+            assert_eq!(item.get("data"), None, "as it was: {item}");
+        }
+        seen.extend(names(&page));
+    }
+    assert_eq!(seen, ["a", "b", "c", "d", "e"]);
+
+    // And watched from there: what has changed since, then what changes.
+    let from = format!("{MINE}&resourceVersion={}", version(&first));
+    let mut watch = server.watch(&from).await;
+    let events = watch.take(3).await;
+    assert_eq!(events, ["DELETED c", "ADDED bb", "MODIFIED d"]);
+    server.delete(&format!("{MAPS}/a")).await.ok();
+    assert_eq!(watch.take(1).await, ["DELETED a"]);
+    // What is created again is another object.
+    server.delete(&format!("{MAPS}/b")).await.ok();
+    mine(&server, "b").await;
+    let mut watch = server.watch(&from).await;
+    let events = watch.take(6).await;
+    let expected = [
+        "DELETED a",
+        "DELETED b",
+        "DELETED c",
+        "ADDED bb",
+        "MODIFIED d",
+        "ADDED b",
+    ];
+    assert_eq!(events, expected);
 }
 
 #[tokio::test]
