@@ -4,6 +4,7 @@ use kennel_types::{ConditionStatus, ConditionType, Timestamp};
 use serde_json::{Value, json};
 
 use super::{CONDITION, set_condition};
+use crate::tree::text;
 
 /// More evictions that the controller has not seen than this are refused: upstream's bound.
 const DISRUPTED_MAX: usize = 2000;
@@ -69,12 +70,15 @@ pub fn charge(budget: &mut Value, pod: &str, now: Timestamp) -> Result<(), Refus
     Ok(())
 }
 
+fn is_false(condition: &Value) -> bool {
+    ConditionStatus::from(text(condition, "status")) == ConditionStatus::False
+}
+
 fn exhausted(name: &str, status: &Value) -> String {
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     let (healthy, desired) = (count("currentHealthy"), count("desiredHealthy"));
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
-    let condition = conditions
-        .find(|one| one["type"] == CONDITION && one["status"] == ConditionStatus::False.as_str());
+    let condition = conditions.find(|one| one["type"] == CONDITION && is_false(one));
     let said = |field: &str| {
         let said = condition.and_then(|one| one[field].as_str());
         said.unwrap_or_default()

@@ -8,7 +8,7 @@ use kennel_core::daemonset::NodeView;
 use kennel_core::daemonset::fit::Rules;
 use kennel_core::daemonset::required;
 use kennel_core::daemonset::view::Readiness;
-use kennel_core::taint::{NO_SCHEDULE, Taint};
+use kennel_core::taint::{Taint, TaintEffect};
 use serde_json::{Value, json};
 
 use super::{Admission, Write};
@@ -75,7 +75,9 @@ fn view(node: &Value) -> NodeView {
 }
 
 fn taint_not_ready(node: &mut Value) {
-    let is_present = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == NO_SCHEDULE;
+    let own = Taint::new(NOT_READY, TaintEffect::NoSchedule);
+    let is_present =
+        |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == own.effect.as_str();
     let taints = &mut node["spec"]["taints"];
     if taints
         .as_array()
@@ -83,7 +85,7 @@ fn taint_not_ready(node: &mut Value) {
     {
         return;
     }
-    super::append(taints, json!({"key": NOT_READY, "effect": NO_SCHEDULE}));
+    super::append(taints, json!(own));
 }
 
 #[cfg(test)]
