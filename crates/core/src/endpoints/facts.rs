@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kennel_types::Timestamp;
+use kennel_types::{ServiceType, Timestamp};
 use serde_json::Value;
+
+use crate::tree::{flag, list, opt_text, text, text_map, text_or, texts};
 
 pub type Uid = Arc<str>;
 /// Labels, or the selector of a service.
@@ -122,7 +124,7 @@ pub struct ServiceFacts {
 impl ServiceFacts {
     /// Parses the spec of a service; the caller fills in the metadata.
     pub fn of_spec(spec: &Value) -> Self {
-        let is_external_name = spec["type"] == "ExternalName";
+        let is_external_name = ServiceType::from(text(spec, "type")) == ServiceType::ExternalName;
         Self {
             namespace: "".into(),
             name: "".into(),
@@ -133,13 +135,13 @@ impl ServiceFacts {
             selector: if is_external_name {
                 Labels::new()
             } else {
-                strings(&spec["selector"])
+                text_map(spec, "selector")
             },
-            headless: spec["clusterIP"] == "None",
-            publish_not_ready: spec["publishNotReadyAddresses"] == true,
-            distribution: Distribution::named(text(&spec["trafficDistribution"])),
+            headless: text(spec, "clusterIP") == "None",
+            publish_not_ready: flag(spec, "publishNotReadyAddresses"),
+            distribution: Distribution::named(text(spec, "trafficDistribution")),
             families: families(spec),
-            ports: items(&spec["ports"]).map(port).collect(),
+            ports: list(spec, "ports").iter().map(port).collect(),
         }
     }
 
@@ -156,12 +158,13 @@ impl ServiceFacts {
 }
 
 fn families(spec: &Value) -> Vec<Family> {
-    let listed = items(&spec["ipFamilies"]).filter_map(|family| Family::named(family.as_str()?));
-    let listed: Vec<Family> = listed.collect();
+    let listed: Vec<Family> = texts(spec, "ipFamilies")
+        .filter_map(Family::named)
+        .collect();
     if !listed.is_empty() {
         return listed;
     }
-    let address = spec["clusterIP"].as_str().and_then(|ip| ip.parse().ok());
+    let address = text(spec, "clusterIP").parse().ok();
     vec![address.map_or(Family::V4, Family::of)]
 }
 
@@ -172,26 +175,9 @@ fn port(port: &Value) -> ServicePort {
         target => Target::Number(number(target).or(number(&port["port"])).unwrap_or(0)),
     };
     ServicePort {
-        name: text(&port["name"]).to_owned(),
-        protocol: port["protocol"].as_str().unwrap_or("TCP").to_owned(),
-        app_protocol: port["appProtocol"].as_str().map(str::to_owned),
+        name: text(port, "name").to_owned(),
+        protocol: text_or(port, "protocol", "TCP").to_owned(),
+        app_protocol: opt_text(port, "appProtocol").map(str::to_owned),
         target,
     }
-}
-
-/// The items of an array; none if it is not one.
-pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
-/// A string; empty if it is not one.
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-/// The string members of an object.
-pub(super) fn strings(map: &Value) -> Labels {
-    let all = map.as_object().into_iter().flatten();
-    all.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
 }
