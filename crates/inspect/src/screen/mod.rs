@@ -1,4 +1,4 @@
-//! A rollout on a terminal: plain ANSI text, drawn anew for each size. Pure.
+//! A rollout on a terminal: plain ANSI text, drawn again for each size. Pure.
 //!
 //! ```text
 //!   Frame (status, cells, rate, failures) ─▶ waffle, lines ─▶ the text of one screen
