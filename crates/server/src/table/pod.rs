@@ -1,10 +1,9 @@
 //! The printer of pods. As upstream, the status column shows the most specific reason of the containers, or
 //! else the phase.
 
-use jiff::Timestamp;
 use kennel_core::pod::resources::is_sidecar;
 use kennel_types::pod::WaitingReason;
-use kennel_types::{ConditionStatus, ConditionType, PodPhase};
+use kennel_types::{ConditionStatus, ConditionType, PodPhase, Timestamp};
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, text as column, wide};
