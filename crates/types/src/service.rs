@@ -1,7 +1,10 @@
 //! Services and `EndpointSlice`s: what decides where the packets of a service go.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::meta::null_as_default;
 use crate::text_enum::text_enum;
@@ -29,8 +32,19 @@ pub struct ServiceSpec {
     pub cluster_ip: String,
     #[serde(rename = "clusterIPs", deserialize_with = "null_as_default")]
     pub cluster_ips: Vec<String>,
+    /// `IPv4` and `IPv6`.
+    #[serde(deserialize_with = "null_as_default")]
+    pub ip_families: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]
     pub ports: Vec<ServicePort>,
+    /// Empty for services whose endpoints others manage.
+    #[serde(deserialize_with = "null_as_default")]
+    pub selector: BTreeMap<String, String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub publish_not_ready_addresses: bool,
+    /// `PreferSameZone`, `PreferSameNode` or `PreferClose`.
+    #[serde(deserialize_with = "null_as_default")]
+    pub traffic_distribution: String,
     #[serde(deserialize_with = "null_as_default")]
     pub external_traffic_policy: TrafficPolicy,
     #[serde(deserialize_with = "null_as_default")]
@@ -86,6 +100,9 @@ pub struct ServicePort {
     pub protocol: String,
     #[serde(deserialize_with = "null_as_default")]
     pub port: u16,
+    /// A number, or the name of a container's port; null for `port`.
+    pub target_port: Value,
+    pub app_protocol: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
     pub node_port: u16,
 }
