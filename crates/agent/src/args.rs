@@ -184,9 +184,8 @@ fn parse_taint(text: &str) -> Result<Taint, InvalidValue> {
     let unknown = || InvalidValue::Effect(effect.to_owned());
     let effect = TaintEffect::parse(effect).ok_or_else(unknown)?;
     Ok(Taint {
-        key: key.to_owned(),
         value: value.to_owned(),
-        effect: effect.as_str().to_owned(),
+        ..Taint::new(key, effect)
     })
 }
 

@@ -23,7 +23,7 @@ use crate::args::{NodeArgs, ProxyMode, RuntimeKind};
 /// The one range of cluster IPs.
 const SERVICE_RANGE: &str = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
 /// While a network of this machine lies in that range.
-const OVERLAP_RETRY: Duration = Duration::from_secs(10);
+const OVERLAP_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
 /// While the API server cannot be reached.
 const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
 /// The label of a node's zone.
@@ -114,6 +114,7 @@ async fn until_range_is_free(client: &Client, problem: &watch::Sender<Option<Str
     let Some(range) = service_range(client).await else {
         return;
     };
+    let mut retry = Backoff::new(OVERLAP_RETRY);
     loop {
         match overlap::of_services(range).await {
             Err(error @ kennel_network::Error::ServicesOverlap { .. }) => {
@@ -133,7 +134,7 @@ async fn until_range_is_free(client: &Client, problem: &watch::Sender<Option<Str
             }
             Ok(()) => break,
         }
-        tokio::time::sleep(OVERLAP_RETRY).await;
+        retry.sleep().await;
     }
     problem.send_if_modified(|current| current.take().is_some());
 }

@@ -8,7 +8,7 @@ use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::feed::Change;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{Error, api};
-use kennel_core::taint::NO_SCHEDULE;
+use kennel_types::{Taint, TaintEffect};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -129,9 +129,10 @@ fn add_role(node: &mut Value) -> bool {
         *taints = json!([]);
     }
     let taints = taints.as_array_mut().expect("a node's taints are a list");
-    let is_ours = |taint: &Value| taint["key"] == ROLE && taint["effect"] == NO_SCHEDULE;
-    if !taints.iter().any(is_ours) {
-        taints.push(json!({"key": ROLE, "effect": NO_SCHEDULE}));
+    let own = Taint::new(ROLE, TaintEffect::NoSchedule);
+    let is_own = |taint: &Value| taint["key"] == ROLE && taint["effect"] == own.effect.as_str();
+    if !taints.iter().any(is_own) {
+        taints.push(json!(own));
         changed = true;
     }
     changed

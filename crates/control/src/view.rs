@@ -14,10 +14,10 @@ use kennel_core::rollout::condition::{self, Condition, Conditions};
 use kennel_core::rollout::config::content_hash;
 use kennel_core::rollout::state::Record;
 use kennel_core::selector::{Selector, SelectorError};
-use kennel_core::taint::Taint;
 use kennel_core::tree::number;
 use kennel_types::{
-    self as types, ConditionStatus, ConditionType, ContainerHealth, Node, PodPhase, Timestamp,
+    self as types, ConditionStatus, ConditionType, ContainerHealth, Node, PodPhase, Taint,
+    Timestamp,
 };
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -28,7 +28,7 @@ pub fn node(node: &Node) -> NodeView {
     NodeView {
         name: node.name_any().into(),
         labels: node.metadata.labels.clone().unwrap_or_default(),
-        taints: node.spec.taints.iter().map(Taint::from).collect(),
+        taints: node.spec.taints.iter().map(Taint::without_time).collect(),
         unschedulable: node.spec.unschedulable,
         ready: readiness(node),
     }

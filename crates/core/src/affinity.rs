@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::selector::{Operator, Requirement};
+use crate::tree::{list, text, texts};
 
 /// The only field that node selector terms support.
 pub const NAME_FIELD: &str = "metadata.name";
@@ -109,17 +110,6 @@ impl Preference {
     }
 }
 
-fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
-    object
-        .get(name)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-fn text<'a>(object: &'a Value, name: &str) -> &'a str {
-    object.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
 impl Term {
     fn parse(object: &Value) -> Option<Self> {
         let expressions = list(object, "matchExpressions");
@@ -180,8 +170,8 @@ fn expression(object: &Value) -> Option<Requirement> {
         "Lt" => Operator::LessThan,
         _ => return None,
     };
-    let values = list(object, "values").iter().filter_map(Value::as_str);
-    Requirement::new(text(object, "key"), operator, values.map(str::to_owned)).ok()
+    let values = texts(object, "values").map(str::to_owned);
+    Requirement::new(text(object, "key"), operator, values).ok()
 }
 
 fn field(object: &Value) -> Option<FieldRequirement> {

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::pod::resources::{Amounts, Which, amounts, total};
 use crate::quantity::Quantity;
+use crate::tree::{at, list, list_mut, map, text};
 
 /// On a pod: which of its amounts a limit range has set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -14,7 +15,7 @@ const MILLI_MAX: i64 = i64::MAX / 1000;
 pub fn set_defaults(range: &Value, pod: &mut Value) {
     let (mut requests, mut limits) = (Map::new(), Map::new());
     for item in items(range, "Container") {
-        let fields = |field: &str| item[field].as_object().cloned().unwrap_or_default();
+        let fields = |field: &str| map(item, field).clone();
         requests.extend(fields("defaultRequest"));
         limits.extend(fields("default"));
     }
@@ -23,9 +24,8 @@ pub fn set_defaults(range: &Value, pod: &mut Value) {
         ("containers", "container"),
         ("initContainers", "init container"),
     ] {
-        let containers = pod["spec"].get_mut(field).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
-            let name = container["name"].as_str().unwrap_or_default().to_owned();
+        for container in list_mut(&mut pod["spec"], field) {
+            let name = text(container, "name").to_owned();
             for (amounts, defaults, which) in [
                 ("requests", &requests, "request"),
                 ("limits", &limits, "limit"),
@@ -45,10 +45,10 @@ pub fn set_defaults(range: &Value, pod: &mut Value) {
 
 /// Fills in the missing amounts of a container, and returns their names in order.
 fn fill_in(container: &mut Value, field: &str, defaults: &Map<String, Value>) -> Vec<String> {
-    let given = container["resources"][field].as_object();
+    let given = map(&container["resources"], field);
     let missing = defaults
         .iter()
-        .filter(|(name, _)| !given.is_some_and(|given| given.contains_key(*name)));
+        .filter(|(name, _)| !given.contains_key(*name));
     let missing: Vec<(String, Value)> = missing
         .map(|(name, amount)| (name.clone(), amount.clone()))
         .collect();
@@ -66,7 +66,7 @@ pub fn check_pod(range: &Value, pod: &Value) -> Vec<String> {
     let mut errors = Vec::new();
     for item in items(range, "Container") {
         for field in ["containers", "initContainers"] {
-            for container in spec[field].as_array().into_iter().flatten() {
+            for container in list(spec, field) {
                 let resources = &container["resources"];
                 let used = Used {
                     requests: amounts(&resources["requests"]),
@@ -90,7 +90,7 @@ pub fn check_pod(range: &Value, pod: &Value) -> Vec<String> {
 pub fn check_claim(range: &Value, claim: &Value) -> Vec<String> {
     const TYPE: &str = "PersistentVolumeClaim";
     let used = Used {
-        requests: amounts(&claim["spec"]["resources"]["requests"]),
+        requests: amounts(at(claim, "spec.resources.requests")),
         limits: Amounts::new(),
     };
     let mut errors = Vec::new();
@@ -114,8 +114,8 @@ pub fn check_claim(range: &Value, claim: &Value) -> Vec<String> {
 
 /// The items of a type.
 fn items<'a>(range: &'a Value, kind: &'static str) -> impl Iterator<Item = &'a Value> {
-    let items = range["spec"]["limits"].as_array().into_iter().flatten();
-    items.filter(move |item| item["type"] == kind)
+    let items = list(range, "spec.limits").iter();
+    items.filter(move |item| text(item, "type") == kind)
 }
 
 struct Used {

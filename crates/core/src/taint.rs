@@ -1,43 +1,7 @@
 //! Matching of taints and tolerations.
 
-pub use kennel_types::TaintEffect;
+pub use kennel_types::{Taint, TaintEffect};
 use serde::{Deserialize, Serialize};
-
-pub const NO_SCHEDULE: &str = TaintEffect::NoSchedule.as_str();
-pub const PREFER_NO_SCHEDULE: &str = TaintEffect::PreferNoSchedule.as_str();
-/// Also evicts running pods.
-pub const NO_EXECUTE: &str = TaintEffect::NoExecute.as_str();
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taint {
-    pub key: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub value: String,
-    /// A [`TaintEffect`].
-    pub effect: String,
-}
-
-impl Taint {
-    /// A taint without a value.
-    pub fn new(key: &str, effect: &str) -> Self {
-        Self {
-            key: key.to_owned(),
-            value: String::new(),
-            effect: effect.to_owned(),
-        }
-    }
-}
-
-/// Without the time that it was added.
-impl From<&kennel_types::Taint> for Taint {
-    fn from(taint: &kennel_types::Taint) -> Self {
-        Self {
-            key: taint.key.clone(),
-            value: taint.value.clone(),
-            effect: taint.effect.clone(),
-        }
-    }
-}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -52,8 +16,8 @@ pub struct Toleration {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub value: String,
     /// The taint's effect; empty for any.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub effect: String,
+    #[serde(skip_serializing_if = "TaintEffect::is_empty")]
+    pub effect: TaintEffect,
     /// How long a `NoExecute` taint is tolerated; forever when absent. Not part of the matching.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
@@ -63,7 +27,7 @@ impl Toleration {
     /// Numeric operators never match: their feature gate is off by default.
     pub fn tolerates(&self, taint: &Taint) -> bool {
         let any_or = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
-        any_or(&self.effect, &taint.effect)
+        (self.effect.is_empty() || self.effect == taint.effect)
             && any_or(&self.key, &taint.key)
             && match self.operator.as_str() {
                 "" | "Equal" => self.value == taint.value,
@@ -79,15 +43,15 @@ impl Toleration {
     }
 }
 
-/// The first taint with one of these effects that no toleration matches.
+/// The first taint with such an effect that no toleration matches.
 pub fn first_untolerated<'a>(
     taints: &'a [Taint],
     tolerations: &[Toleration],
-    effects: &[&str],
+    effect: impl Fn(&TaintEffect) -> bool,
 ) -> Option<&'a Taint> {
-    taints.iter().find(|taint| {
-        effects.contains(&taint.effect.as_str()) && !tolerations.iter().any(|t| t.tolerates(taint))
-    })
+    taints
+        .iter()
+        .find(|taint| effect(&taint.effect) && !tolerations.iter().any(|t| t.tolerates(taint)))
 }
 
 #[cfg(test)]
@@ -96,9 +60,8 @@ mod tests {
 
     fn check(key: &str, operator: &str, value: &str, effect: &str, expected: bool) {
         let taint = Taint {
-            key: "gpu".into(),
             value: "a100".into(),
-            effect: NO_SCHEDULE.into(),
+            ..Taint::new("gpu", TaintEffect::NoSchedule)
         };
         let toleration = Toleration {
             key: key.into(),

@@ -6,6 +6,7 @@
 //!
 //! This module knows few fields by name: `metadata.deletionTimestamp` and `status.conditions`.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
@@ -68,6 +69,14 @@ pub fn map<'a>(tree: &'a Value, path: &str) -> &'a Map<String, Value> {
 pub fn text_entries<'a>(tree: &'a Value, path: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let entries = map(tree, path).iter();
     entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+}
+
+/// The map of strings at `path`, such as labels.
+pub fn text_map(tree: &Value, path: &str) -> BTreeMap<String, String> {
+    let entries = text_entries(tree, path);
+    entries
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// The status of the first condition of a type.

@@ -74,7 +74,7 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
-    use kennel_types::node::{NodeAddress, NodeSpec, NodeStatus};
+    use kennel_types::node::{NodeAddress, NodeAddressType, NodeSpec, NodeStatus};
 
     use super::*;
 
@@ -89,11 +89,11 @@ mod tests {
             status: NodeStatus {
                 addresses: vec![
                     NodeAddress {
-                        r#type: "InternalIP".into(),
+                        r#type: NodeAddressType::InternalIp,
                         address: "192.0.2.7".into(),
                     },
                     NodeAddress {
-                        r#type: "Hostname".into(),
+                        r#type: NodeAddressType::Hostname,
                         address: "n1".into(),
                     },
                 ],

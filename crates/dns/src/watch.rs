@@ -5,21 +5,19 @@ use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use futures_util::stream::StreamExt as _;
-use k8s_openapi::api::core::v1::Service as ApiService;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kennel_client::Error;
 use kennel_client::feed::{self, Change, Identity};
+use kennel_types::EndpointSlice;
+use kennel_types::service::{self as api, SERVICE_NAME_LABEL, ServiceType};
+use kube::Client;
 use kube::api::Api;
 use kube::runtime::watcher::Config;
-use kube::{Client, ResourceExt as _};
 
 use crate::zone::{Key, Port, ReadyEndpoint, Service, Slice, Zone};
 
-const SERVICE: &str = "kubernetes.io/service-name";
-
 /// Runs forever.
 pub(crate) async fn run(client: Client, zone: &RwLock<Zone>) -> Result<(), Error> {
-    let services = Api::<ApiService>::all(client.clone());
+    let services = Api::<api::Service>::all(client.clone());
     let mut services = feed::watch(services, Config::default(), "services");
     let slices = Api::<EndpointSlice>::all(client);
     let mut slices = feed::watch(slices, Config::default(), "endpointslices");
@@ -74,9 +72,9 @@ fn key(id: &Identity) -> Key {
 }
 
 fn update_slice(zone: &RwLock<Zone>, id: Key, object: &EndpointSlice) {
-    let of = object
-        .labels()
-        .get(SERVICE)
+    let labels = object.metadata.labels.as_ref();
+    let of = labels
+        .and_then(|labels| labels.get(SERVICE_NAME_LABEL))
         .map(|name| Arc::from(name.as_str()));
     match of {
         Some(service) => write(zone).put_slice(id, service, slice(object)),
@@ -84,50 +82,47 @@ fn update_slice(zone: &RwLock<Zone>, id: Key, object: &EndpointSlice) {
     }
 }
 
-fn service(object: &ApiService) -> Service {
-    let spec = object.spec.clone().unwrap_or_default();
-    let external_name = spec.external_name.filter(|name| !name.is_empty());
-    let mut addresses = spec.cluster_ips.unwrap_or_default();
-    if addresses.is_empty() {
-        addresses.extend(spec.cluster_ip);
-    }
-    let ports = spec.ports.unwrap_or_default().into_iter().map(|port| Port {
-        name: port.name.unwrap_or_default().to_ascii_lowercase(),
-        protocol: protocol(port.protocol.as_deref()),
-        number: u16::try_from(port.port).unwrap_or_default(),
+fn service(object: &api::Service) -> Service {
+    let spec = &object.spec;
+    let external_name = spec.external_name.as_ref().filter(|name| !name.is_empty());
+    let is_external = spec.r#type == ServiceType::ExternalName;
+    let single = Some(&spec.cluster_ip).filter(|_| spec.cluster_ips.is_empty());
+    let addresses = spec.cluster_ips.iter().chain(single);
+    let ports = spec.ports.iter().map(|port| Port {
+        name: port.name.to_ascii_lowercase(),
+        protocol: protocol(&port.protocol),
+        number: port.port,
     });
     Service {
-        addresses: addresses.iter().filter_map(|ip| ip.parse().ok()).collect(),
-        external_name: external_name.filter(|_| spec.type_.as_deref() == Some("ExternalName")),
+        addresses: addresses.filter_map(|ip| ip.parse().ok()).collect(),
+        external_name: external_name.filter(|_| is_external).cloned(),
         ports: ports.collect(),
     }
 }
 
-fn protocol(name: Option<&str>) -> String {
-    name.unwrap_or("TCP").to_ascii_lowercase()
+fn protocol(name: &str) -> String {
+    let name = if name.is_empty() { "TCP" } else { name };
+    name.to_ascii_lowercase()
 }
 
 /// The ready endpoints of a slice. Endpoints without the condition are ready.
 fn slice(object: &EndpointSlice) -> Slice {
-    let ready = |endpoint: &&Endpoint| {
-        let conditions = endpoint.conditions.as_ref();
-        conditions.is_none_or(|c| c.ready.unwrap_or(true))
-    };
-    let endpoints = object.endpoints.iter().flatten().filter(ready);
-    let ports = object.ports.iter().flatten().filter_map(|port| {
+    let endpoints = object.endpoints.iter();
+    let ready = endpoints.filter(|endpoint| endpoint.conditions.ready.unwrap_or(true));
+    let ports = object.ports.iter().filter_map(|port| {
         Some(Port {
-            name: port.name.clone().unwrap_or_default().to_ascii_lowercase(),
-            protocol: protocol(port.protocol.as_deref()),
-            number: u16::try_from(port.port?).ok()?,
+            name: port.name.to_ascii_lowercase(),
+            protocol: protocol(&port.protocol),
+            number: port.port?,
         })
     });
     Slice {
         ports: ports.collect(),
-        endpoints: endpoints.flat_map(ready_endpoints).collect(),
+        endpoints: ready.flat_map(ready_endpoints).collect(),
     }
 }
 
-fn ready_endpoints(endpoint: &Endpoint) -> impl Iterator<Item = ReadyEndpoint> + '_ {
+fn ready_endpoints(endpoint: &api::Endpoint) -> impl Iterator<Item = ReadyEndpoint> + '_ {
     let lower = |name: &Option<String>| name.as_deref().map(|n| Arc::from(n.to_ascii_lowercase()));
     let addresses = endpoint.addresses.iter();
     addresses.filter_map(move |address| {

@@ -1,21 +1,13 @@
 //! Reads fields of API objects that the API server has validated, as [`kennel_core::tree`] does.
 
-use std::collections::BTreeMap;
-
 use kennel_core::pod::resources::is_sidecar;
 use serde_json::Value;
 
-pub(crate) use kennel_core::tree::{flag, list, text};
+pub(crate) use kennel_core::tree::{flag, list, text, text_map};
 
-pub(crate) fn texts(object: &Value, key: &str) -> Vec<String> {
-    let texts = list(object, key).iter().filter_map(Value::as_str);
+pub(crate) fn texts(object: &Value, path: &str) -> Vec<String> {
+    let texts = kennel_core::tree::texts(object, path);
     texts.map(str::to_owned).collect()
-}
-
-pub(crate) fn map(object: &Value, key: &str) -> BTreeMap<String, String> {
-    let entries = object[key].as_object().into_iter().flatten();
-    let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-    entries.filter_map(text).collect()
 }
 
 /// Init containers and main containers of a pod's spec.

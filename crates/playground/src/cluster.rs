@@ -251,7 +251,7 @@ fn node_config(
     node.manifest_dir = Some(manifests);
     if number == 1 {
         // Registered with the taint, so that no pod is scheduled here before the node has its role.
-        node.register_with_taints = vec![Taint::new(ROLE, TaintEffect::NoSchedule.as_str())];
+        node.register_with_taints = vec![Taint::new(ROLE, TaintEffect::NoSchedule)];
     }
     Ok(NodeConfig {
         node,

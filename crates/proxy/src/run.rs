@@ -33,7 +33,7 @@ const BATCH: usize = 4096;
 /// After the kernel has refused a transaction.
 const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(30));
 /// While the right to list services is lacking.
-const ACCESS_RETRY: Duration = Duration::from_secs(30);
+const ACCESS_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(30));
 
 /// What a proxy needs.
 pub struct Proxy {
@@ -82,6 +82,7 @@ impl Proxy {
 /// Returns once services and slices may be listed. Without the right to do so, the node works, but for services.
 async fn wait_for_access(client: &Client) {
     let mut is_warned = false;
+    let mut retry = Backoff::new(ACCESS_RETRY);
     loop {
         let one = ListParams::default().limit(1);
         let services = Api::<Service>::all(client.clone());
@@ -102,7 +103,7 @@ async fn wait_for_access(client: &Client) {
                  earlier run as they are ({refusal})"
             );
         }
-        tokio::time::sleep(ACCESS_RETRY).await;
+        retry.sleep().await;
     }
 }
 

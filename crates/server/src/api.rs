@@ -259,12 +259,12 @@ impl Observed for Api {
     }
 }
 
-/// Which limit of the storage quota applies to a write: the cluster needs what controllers, nodes and the server write, but
-/// events.
+/// Which limit of the storage quota applies to a write: the cluster needs what controllers, nodes and the server write, except
+/// for expendable objects.
 fn writer(user: &User, row: &Resource) -> Writer {
     let components = user.name.strip_prefix(SERVER);
     let is_component = components.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
-    if row.plural == "events" && user.name != SERVER {
+    if row.expendable && user.name != SERVER {
         Writer::User
     } else if user.is_in(fairness::NODES) {
         Writer::Node

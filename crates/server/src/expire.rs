@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kennel_store::{Op, Revision, WatchEnd};
+use kennel_types::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::api::Api;
+use crate::clock;
 use crate::object;
 use crate::registry;
 
@@ -84,12 +86,11 @@ async fn until(at: Option<Instant>) {
 
 /// The stored events. Their own timestamps tell when they were last written.
 fn stored(api: &Api, prefix: &str) -> Queue {
-    let (now, today) = (Instant::now(), jiff::Timestamp::now());
+    let (now, today) = (Instant::now(), clock::now());
     let ttl = api.settings.event_ttl;
     let records = api.store.range(prefix, None, None).records.into_iter();
     let left = |record: &object::Stored| {
-        let age = last_time(&record.value).map(|time| today.duration_since(time));
-        let age = age.and_then(|age| Duration::try_from(age).ok());
+        let age = last_time(&record.value).map(|time| today.saturating_since(time));
         ttl.saturating_sub(age.unwrap_or_default())
     };
     let mut all: Vec<_> = records
@@ -102,7 +103,7 @@ fn stored(api: &Api, prefix: &str) -> Queue {
 
 /// The latest timestamp of an event. Its creation counts, because a client may report what happened long
 /// ago.
-fn last_time(value: &[u8]) -> Option<jiff::Timestamp> {
+fn last_time(value: &[u8]) -> Option<Timestamp> {
     let event: Value = serde_json::from_slice(value).ok()?;
     let times = [
         &event["metadata"]["creationTimestamp"],
@@ -112,7 +113,7 @@ fn last_time(value: &[u8]) -> Option<jiff::Timestamp> {
         &event["firstTimestamp"],
     ];
     let times = times.into_iter().filter_map(Value::as_str);
-    times.filter_map(|time| time.parse().ok()).max()
+    times.filter_map(Timestamp::parse).max()
 }
 
 /// Deletes events that were not written again.
@@ -148,7 +149,7 @@ mod tests {
     fn timestamps_tell_when_an_event_was_last_written() {
         let check = |event: Value, expected: Option<&str>| {
             let last = last_time(event.to_string().as_bytes());
-            let expected = expected.map(|time| time.parse().unwrap());
+            let expected = expected.map(|time| Timestamp::parse(time).unwrap());
             assert_eq!(last, expected, "{event}");
         };
         let old = "2026-01-01T00:00:00Z";

@@ -4,6 +4,7 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
+use crate::clock;
 use crate::object::{self, Document, Encoded, ManagedFields, Stored};
 use crate::registry::{self, Resource};
 use crate::request::accept::Form;
@@ -190,7 +191,7 @@ impl Presenter {
     }
 
     fn table(&self, version: &str, metadata: &Value, trees: &[Value], header: Header) -> Bytes {
-        let now = jiff::Timestamp::now();
+        let now = clock::now();
         let rows = trees.iter().map(|tree| (tree, self.include));
         table::render_event(self.row, version, metadata, rows, now, header).into()
     }

@@ -106,7 +106,7 @@ const ACCEPTS: &str = "accepts connections";
 const ACCEPTS_PODS: &str = "accepts connections of pods";
 
 impl Server {
-    /// Boxed, so that the server is compiled once, in this crate: the code of an `async fn` is generated anew in each crate
+    /// Boxed, so that the server is compiled once, in this crate: the code of an `async fn` is generated again in each crate
     /// that polls it.
     pub fn start(config: Config) -> BoxFuture<'static, Result<Self, StartError>> {
         Self::start_all(config).boxed()

@@ -55,7 +55,7 @@ pub trait Store<H>: Send + Sync + 'static {
     fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted>;
 
     /// The values that were set aside because they could not be read, as the start found them. They are in no range, and
-    /// their keys can be created anew.
+    /// their keys can be created again.
     fn damaged(&self) -> &[DamagedValue] {
         &[]
     }

@@ -17,6 +17,7 @@ pub mod reason;
 #[cfg(feature = "client")]
 mod resource;
 pub mod service;
+pub mod taint;
 mod text_enum;
 pub mod time;
 pub mod verb;
@@ -25,13 +26,14 @@ pub mod version;
 pub use condition::{Condition, ConditionStatus, ConditionType};
 pub use daemonset::{DaemonSet, DaemonSetStatus};
 pub use lease::{Lease, LeaseSpec};
-pub use meta::{Identity, Namespace};
-pub use node::{Node, NodeSpec, NodeStatus, Taint, TaintEffect};
+pub use meta::{Identity, Namespace, NamespacePhase};
+pub use node::{Node, NodeSpec, NodeStatus};
 pub use pod::{
     Container, ContainerHealth, ContainerStatus, Pod, PodPhase, PodSpec, PodStatus, Probe,
     ProbeKind, RestartPolicy, Waiting,
 };
 pub use reason::Reason;
-pub use service::{EndpointSlice, Service};
+pub use service::{EndpointSlice, Service, ServiceType};
+pub use taint::{Taint, TaintEffect};
 pub use time::{Monotonic, Timestamp};
 pub use verb::Verb;

@@ -9,6 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::text_enum::text_enum;
+
 /// The header that says whether a client wants `metadata.managedFields`. Other servers than Kennel ignore it.
 pub const MANAGED_FIELDS_HEADER: &str = "kennel-managed-fields";
 
@@ -88,6 +90,16 @@ impl fmt::Display for Identity {
 pub struct Namespace {
     #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
+}
+
+text_enum! {
+    pub enum NamespacePhase, else Active {
+        /// Also when the status has no phase yet.
+        #[default]
+        Active = "Active",
+        /// It is being deleted: nothing new is created in it.
+        Terminating = "Terminating",
+    }
 }
 
 /// Decodes metadata without managed fields and without annotations other than Kennel's own, which are most of its

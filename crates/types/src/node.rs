@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer};
 
 use crate::condition::{self, Condition, ConditionType};
-use crate::meta::null_as_default;
-use crate::time::Timestamp;
+use crate::meta::{deserialize_from_str, null_as_default};
+use crate::taint::Taint;
+use crate::text_enum::text_enum;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -28,43 +29,6 @@ pub struct NodeSpec {
     /// The ranges of its pods, at most one of each family.
     #[serde(rename = "podCIDRs", deserialize_with = "null_as_default")]
     pub pod_cidrs: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Taint {
-    pub key: String,
-    #[serde(deserialize_with = "null_as_default")]
-    pub value: String,
-    /// A [`TaintEffect`].
-    pub effect: String,
-    pub time_added: Option<Timestamp>,
-}
-
-/// The effects that a taint may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TaintEffect {
-    NoSchedule,
-    PreferNoSchedule,
-    /// Also evicts running pods.
-    NoExecute,
-}
-
-impl TaintEffect {
-    pub const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoSchedule => "NoSchedule",
-            Self::PreferNoSchedule => "PreferNoSchedule",
-            Self::NoExecute => "NoExecute",
-        }
-    }
-
-    /// `None` for an effect that Kubernetes does not define.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|effect| effect.as_str() == text)
-    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -90,10 +54,24 @@ impl NodeStatus {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct NodeAddress {
-    /// `InternalIP`, `ExternalIP`, `Hostname`, `InternalDNS` or `ExternalDNS`.
-    pub r#type: String,
+    pub r#type: NodeAddressType,
     pub address: String,
 }
+
+text_enum! {
+    pub enum NodeAddressType, else Unknown {
+        InternalIp = "InternalIP",
+        ExternalIp = "ExternalIP",
+        Hostname = "Hostname",
+        InternalDns = "InternalDNS",
+        ExternalDns = "ExternalDNS",
+        /// Types that Kubernetes does not define.
+        #[default]
+        Unknown = "",
+    }
+}
+
+deserialize_from_str!(NodeAddressType);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

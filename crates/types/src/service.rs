@@ -1,9 +1,13 @@
 //! Services and `EndpointSlice`s: what decides where the packets of a service go.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::meta::null_as_default;
+use crate::text_enum::text_enum;
 
 /// Label of a slice: the name of its Service.
 pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
@@ -19,30 +23,72 @@ pub struct Service {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ServiceSpec {
-    /// `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
     #[serde(deserialize_with = "null_as_default")]
-    pub r#type: String,
+    pub r#type: ServiceType,
+    /// The name that `ExternalName` stands for.
+    pub external_name: Option<String>,
     /// `None` for headless services.
     #[serde(rename = "clusterIP", deserialize_with = "null_as_default")]
     pub cluster_ip: String,
     #[serde(rename = "clusterIPs", deserialize_with = "null_as_default")]
     pub cluster_ips: Vec<String>,
+    /// `IPv4` and `IPv6`.
+    #[serde(deserialize_with = "null_as_default")]
+    pub ip_families: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]
     pub ports: Vec<ServicePort>,
-    /// `Cluster` or `Local`.
+    /// Empty for services whose endpoints others manage.
     #[serde(deserialize_with = "null_as_default")]
-    pub external_traffic_policy: String,
-    /// `Cluster` or `Local`.
+    pub selector: BTreeMap<String, String>,
     #[serde(deserialize_with = "null_as_default")]
-    pub internal_traffic_policy: String,
-    /// `None` or `ClientIP`.
+    pub publish_not_ready_addresses: bool,
+    /// `PreferSameZone`, `PreferSameNode` or `PreferClose`.
     #[serde(deserialize_with = "null_as_default")]
-    pub session_affinity: String,
+    pub traffic_distribution: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub external_traffic_policy: TrafficPolicy,
+    #[serde(deserialize_with = "null_as_default")]
+    pub internal_traffic_policy: TrafficPolicy,
+    #[serde(deserialize_with = "null_as_default")]
+    pub session_affinity: SessionAffinity,
     #[serde(deserialize_with = "null_as_default")]
     pub session_affinity_config: SessionAffinityConfig,
     #[serde(deserialize_with = "null_as_default")]
     pub health_check_node_port: u16,
 }
+
+text_enum! {
+    pub enum ServiceType, else ClusterIp {
+        /// Also for types that Kubernetes does not define.
+        #[default]
+        ClusterIp = "ClusterIP",
+        NodePort = "NodePort",
+        LoadBalancer = "LoadBalancer",
+        ExternalName = "ExternalName",
+    }
+}
+
+text_enum! {
+    /// Which endpoints get the packets of a service.
+    pub enum TrafficPolicy, else Cluster {
+        /// Also for policies that Kubernetes does not define.
+        #[default]
+        Cluster = "Cluster",
+        /// Those on the node that the packets arrive at.
+        Local = "Local",
+    }
+}
+
+text_enum! {
+    pub enum SessionAffinity, else None {
+        /// Also for affinities that Kubernetes does not define.
+        #[default]
+        None = "None",
+        ClientIp = "ClientIP",
+    }
+}
+
+crate::meta::deserialize_from_str!(ServiceType, TrafficPolicy, SessionAffinity);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -54,6 +100,9 @@ pub struct ServicePort {
     pub protocol: String,
     #[serde(deserialize_with = "null_as_default")]
     pub port: u16,
+    /// A number, or the name of a container's port; null for `port`.
+    pub target_port: Value,
+    pub app_protocol: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
     pub node_port: u16,
 }
@@ -92,6 +141,7 @@ pub struct Endpoint {
     pub addresses: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]
     pub conditions: EndpointConditions,
+    pub hostname: Option<String>,
     pub node_name: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
     pub hints: EndpointHints,

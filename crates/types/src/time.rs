@@ -68,13 +68,13 @@ impl Add<Duration> for Timestamp {
     }
 }
 
-/// RFC 3339 in whole seconds, as API objects carry times.
+/// RFC 3339 in whole seconds, as API objects carry times. Times beyond the years that it has are shown as the first or the last
+/// of them.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_second(self.as_secs()) {
-            Ok(time) => time.fmt(f),
-            Err(_) => write!(f, "{} ms", self.0),
-        }
+        let (first, last) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
+        let seconds = self.as_secs().clamp(first.as_second(), last.as_second());
+        jiff::Timestamp::from_second(seconds).unwrap_or(last).fmt(f)
     }
 }
 
@@ -152,6 +152,8 @@ mod tests {
         assert_eq!(time, Timestamp::from_secs(7));
         assert_eq!(time.to_string(), "1970-01-01T00:00:07Z");
         assert_eq!(Timestamp::parse("yesterday"), None);
+        assert_eq!(Timestamp::MAX.to_string(), "9999-12-30T22:00:00Z");
+        assert!(Timestamp::parse(&Timestamp::MIN.to_string()).is_some());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! `rcgen` cannot write every subject: it keeps one value per attribute type, while a request may name several
 //! organisations. So the certificate is built with a placeholder, its fields are decoded, the subject is exchanged for
-//! the request's encoded one, and the result is signed again.
+//! the request's encoded one, and the result is signed again. Decision 62 says why no other crate does this better
+//! (`docs/decisions/0062-the-subject-of-a-certificate.md`).
 //!
 //! ```text
 //!   Certificate = SEQUENCE { TBSCertificate, signatureAlgorithm, signature BIT STRING }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_core::daemonset::PodView;
-use kennel_core::daemonset::conflict::{Act, Conflict, Conflicts, Witness};
+use kennel_core::daemonset::conflict::{Act, Conflict, Conflicts, ForeignWrite};
 use kennel_core::daemonset::event::Identity;
 use kennel_types::Monotonic;
 use kennel_types::event::Event;
@@ -104,7 +104,7 @@ impl ConflictWatch {
         &mut self,
         writer: &Writer,
         set: &Identity,
-    ) -> impl Future<Output = Result<Vec<Witness>, Failure>> + use<> {
+    ) -> impl Future<Output = Result<Vec<ForeignWrite>, Failure>> + use<> {
         self.reading = true;
         let (writer, own) = (writer.clone(), self.instance.clone());
         let collection = api::core_path(&set.namespace, "events");
@@ -114,7 +114,7 @@ impl ConflictWatch {
             let answer = writer.send(&call).await?;
             let list = serde_json::from_slice::<api::List<Event>>(&answer.body);
             let events = list.map(|list| list.items).unwrap_or_default();
-            let read = |event| Witness::of(event, &own);
+            let read = |event| ForeignWrite::of(event, &own);
             Ok(events.iter().filter_map(read).collect())
         }
     }
@@ -124,7 +124,7 @@ impl ConflictWatch {
         &mut self,
         now: Monotonic,
         set: &Identity,
-        read: Result<Vec<Witness>, Failure>,
+        read: Result<Vec<ForeignWrite>, Failure>,
     ) -> Option<Conflict> {
         self.reading = false;
         if let Err(failure) = &read
@@ -135,8 +135,8 @@ impl ConflictWatch {
                 "another DaemonSet controller would go unnoticed: grant the right to list events ({failure})"
             );
         }
-        let witnesses = read.unwrap_or_default();
-        self.conflicts.judge(now, &set.uid, &witnesses)
+        let writes = read.unwrap_or_default();
+        self.conflicts.judge(now, &set.uid, &writes)
     }
 
     pub(super) fn forget(&mut self, set: &str) {

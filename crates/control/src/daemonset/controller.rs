@@ -10,7 +10,7 @@ use kennel_client::clock::{self, Clock};
 use kennel_client::events::{Note, Reference};
 use kennel_client::pace::Pace;
 use kennel_client::write::{self, Writer};
-use kennel_core::daemonset::conflict::Witness;
+use kennel_core::daemonset::conflict::ForeignWrite;
 use kennel_core::daemonset::event::{
     Action, Answer, CheckAnswer, CheckRequest, ConfigEvent, Event as PlannerEvent, FailureKind,
     Identity, Outcome as WriteOutcome, Ticket, Write,
@@ -64,7 +64,7 @@ pub(super) enum Outcome {
     /// The events on a DaemonSet whose pods another controller may have created or deleted.
     EventsRead {
         daemon_set: Arc<Identity>,
-        read: Result<Vec<Witness>, write::Failure>,
+        read: Result<Vec<ForeignWrite>, write::Failure>,
     },
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use kennel_core::endpoints::{NamedPort, PodFacts, ServiceFacts, StoredObject};
 use kennel_core::names;
+use kennel_types::service::ServiceSpec;
 use kennel_types::{Condition, ConditionType, Node, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::informers::Pod;
@@ -76,13 +78,14 @@ pub(super) fn node(node: &Node) -> (Arc<str>, Option<Arc<str>>) {
 pub(super) fn service(object: &DynamicObject) -> ServiceFacts {
     let meta = &object.metadata;
     let created = meta.creation_timestamp.as_ref();
+    let spec = ServiceSpec::deserialize(&object.data["spec"]).unwrap_or_default();
     ServiceFacts {
         namespace: meta.namespace.as_deref().unwrap_or_default().into(),
         name: meta.name.as_deref().unwrap_or_default().into(),
         uid: meta.uid.as_deref().unwrap_or_default().into(),
         labels: meta.labels.clone().unwrap_or_default(),
         created: created.map_or(Timestamp::EPOCH, Timestamp::from),
-        ..ServiceFacts::of_spec(&object.data["spec"])
+        ..ServiceFacts::of_spec(&spec)
     }
 }
 

@@ -20,7 +20,7 @@ enum Wakeup<E, O> {
 }
 
 /// Runs a controller until `setup.stop` is cancelled. Boxed, so that the controller is compiled once, in its own crate: the
-/// code of an `async fn` is generated anew in each crate that polls it.
+/// code of an `async fn` is generated again in each crate that polls it.
 pub fn run<C: Controller>(
     controller: C,
     watches: Watches<C::Event>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_client::backoff::{self, Policy};
+use kennel_client::backoff::{self, Backoff, Policy};
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::work::WRITES_AT_ONCE;
 use kennel_client::write::Writer;
@@ -21,9 +21,10 @@ use crate::informers::Informers;
 /// Before an object whose write failed is tried again.
 const RETRY: Policy = Policy::exponential(Duration::from_millis(50), Duration::from_millis(51_200));
 /// Before an owner that is not in the graph is looked up again.
-const LOOKUP_RETRY: Duration = Duration::from_secs(10);
+const LOOKUP_RETRY: Policy = Policy::exponential(Duration::from_secs(10), Duration::from_secs(10));
 /// Before discovery is asked again after a failure.
-const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
+const DISCOVERY_RETRY: Policy =
+    Policy::exponential(Duration::from_secs(1), Duration::from_secs(30));
 /// Events have no owners and own nothing, and there are many of them.
 const IGNORED: &str = "Event";
 
@@ -50,6 +51,7 @@ pub(super) struct GarbageCollector {
     graph: Graph,
     kinds: Vec<Kind>,
     discovered: bool,
+    discovery: Backoff,
 }
 
 impl GarbageCollector {
@@ -67,6 +69,7 @@ impl GarbageCollector {
             graph: Graph::default(),
             kinds: Vec::new(),
             discovered: false,
+            discovery: Backoff::new(DISCOVERY_RETRY),
         };
         let shared = watches::SHARED.map(|(version, kind, namespaced)| {
             let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
@@ -206,13 +209,13 @@ impl Controller for GarbageCollector {
                 tracing::warn!(
                     "the garbage collector cannot discover the API's resources: {error}"
                 );
-                cx.after(DISCOVERY_RETRY, Outcome::DiscoveryDue);
+                cx.after(self.discovery.next_delay(), Outcome::DiscoveryDue);
             }
             Outcome::DiscoveryDue => self.discover(cx),
             Outcome::LookedUp(lookup, found) => {
                 self.graph.found(&lookup, found);
                 if found != Found::Absent {
-                    cx.after(LOOKUP_RETRY, Outcome::LookupDue(lookup));
+                    cx.after(backoff::delay(&LOOKUP_RETRY, 0), Outcome::LookupDue(lookup));
                 }
             }
             Outcome::LookupDue(lookup) => self.graph.reconsider(&lookup),

@@ -9,6 +9,7 @@ use kennel_core::pod_network::{
     DIRECT_ANNOTATION, LINK_ANNOTATION, MODE_ANNOTATION, asks_for_range,
 };
 use kennel_types::Node;
+use kennel_types::node::NodeAddressType;
 
 fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     let annotations = node.metadata.annotations.as_ref()?;
@@ -35,7 +36,7 @@ pub(super) fn network(node: &Node) -> object::NodeFacts {
         .status
         .addresses
         .iter()
-        .filter(|one| one.r#type == "InternalIP");
+        .filter(|one| one.r#type == NodeAddressType::InternalIp);
     object::NodeFacts {
         name: node.metadata.name.as_deref().unwrap_or_default().into(),
         uid: node.metadata.uid.as_deref().unwrap_or_default().into(),

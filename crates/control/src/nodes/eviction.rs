@@ -9,7 +9,6 @@ use kennel_client::events::{Note, Recorder};
 use kennel_client::write::Writer;
 use kennel_core::daemonset::fit::parse_tolerations;
 use kennel_core::lifecycle::eviction::{Action, Evictions};
-use kennel_core::taint::Taint;
 use kennel_types::{Identity, Monotonic, Node};
 use kube::{Client, ResourceExt as _};
 
@@ -69,9 +68,8 @@ impl Controller for TaintEviction {
     fn handle(&mut self, event: Event, cx: &mut Context<Self>) {
         match event {
             Event::Node(Update::Applied(node)) => {
-                let taints: Vec<Taint> = node.spec.taints.iter().map(Taint::from).collect();
                 let name = node.name_any().into();
-                self.evictions.on_node(cx.now(), &name, &taints);
+                self.evictions.on_node(cx.now(), &name, &node.spec.taints);
             }
             Event::Node(Update::Gone(id)) => self.evictions.on_node_deleted(&id.name),
             Event::Pod(Update::Applied(pod)) => self.pod_applied(&pod, cx),

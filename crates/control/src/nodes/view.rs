@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use kennel_core::lifecycle::NodeFacts;
 use kennel_core::lifecycle::conditions::Conditions;
 use kennel_core::lifecycle::pods_by_node::NodePod;
-use kennel_core::lifecycle::{NodeFacts, NodeTaint};
-use kennel_types::{self as types, ConditionType, Identity, Node, Timestamp};
+use kennel_types::{ConditionType, Identity, Node, Timestamp};
 use kube::ResourceExt as _;
 
 use crate::informers::Pod;
@@ -43,19 +43,12 @@ pub(super) fn node(node: &Node) -> NodeFacts {
         conditions,
         heartbeat,
         unschedulable: node.spec.unschedulable,
-        taints: node.spec.taints.iter().map(node_taint).collect(),
+        taints: node.spec.taints.clone(),
     }
 }
 
 fn text(text: Option<&String>) -> Arc<str> {
     text.map(String::as_str).unwrap_or_default().into()
-}
-
-fn node_taint(found: &types::Taint) -> NodeTaint {
-    NodeTaint {
-        taint: found.into(),
-        added: found.time_added,
-    }
 }
 
 fn zone(node: &Node) -> Arc<str> {

@@ -61,13 +61,7 @@ pub(super) async fn set_taints(
     change: &TaintChange,
 ) -> Result<Written, Failure> {
     let now = clock::now_rfc3339();
-    let keep = change.keep.iter().map(|kept| {
-        let mut taint = json!(kept.taint);
-        if let Some(added) = kept.added {
-            taint["timeAdded"] = json!(added);
-        }
-        taint
-    });
+    let keep = change.keep.iter().map(|kept| json!(kept));
     let add = change.add.iter().map(|added| {
         let mut taint = json!(added);
         taint["timeAdded"] = now.as_str().into();

@@ -1,8 +1,8 @@
 //! Notices another controller that acts on the same DaemonSets.
 //!
-//! It takes two witnesses. The watch of pods shows a pod of a DaemonSet that this controller did not create, or a deletion
+//! It takes two observations. The watch of pods shows a pod of a DaemonSet that this controller did not create, or a deletion
 //! that it did not request. People, drains, evictions, the garbage collector, and requests of an earlier process that
-//! arrive late cause that, too, so it is only a suspicion. The other witness is an event on the DaemonSet, written by
+//! arrive late cause that, too, so it is only a suspicion. The other observation is an event on the DaemonSet, written by
 //! another process, that names the pod: `SuccessfulCreate` or `SuccessfulDelete`. Only DaemonSet controllers write those.
 //!
 //! Nothing is read while there is no suspicion. What is kept is bounded.
@@ -49,25 +49,42 @@ pub enum Act {
     Deleted,
 }
 
+impl Act {
+    /// The reason of the event that a DaemonSet controller records about it.
+    pub const fn event_reason(self) -> &'static str {
+        match self {
+            Self::Created => "SuccessfulCreate",
+            Self::Deleted => "SuccessfulDelete",
+        }
+    }
+
+    /// What the message of that event begins with; the pod's name follows.
+    pub const fn event_message(self) -> &'static str {
+        match self {
+            Self::Created => "Created pod: ",
+            Self::Deleted => "Deleted pod: ",
+        }
+    }
+}
+
 /// An event of another controller: what it did to which pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Witness {
+pub struct ForeignWrite {
     pub act: Act,
     pub pod: String,
     /// The `reportingInstance`; empty for kube-controller-manager's.
     pub instance: String,
 }
 
-impl Witness {
+impl ForeignWrite {
     /// Reads an event. `None` if it is about something else, or was written by `own_instance` or an assistant.
     pub fn of(event: &Event, own_instance: &str) -> Option<Self> {
-        let (act, prefix) = match event.reason.as_str() {
-            "SuccessfulCreate" => (Act::Created, "Created pod: "),
-            "SuccessfulDelete" => (Act::Deleted, "Deleted pod: "),
-            _ => return None,
-        };
+        let acts = [Act::Created, Act::Deleted];
+        let act = acts
+            .into_iter()
+            .find(|act| act.event_reason() == event.reason)?;
         // Recorders put words before the message of an event that stands for several.
-        let (_, pod) = event.message.split_once(prefix)?;
+        let (_, pod) = event.message.split_once(act.event_message())?;
         let instance = &event.reporting_instance;
         let other = instance != own_instance && !instance.starts_with(ASSISTANT);
         other.then(|| Self {
@@ -124,9 +141,9 @@ fn names(pods: &[Arc<str>]) -> String {
     text
 }
 
-/// What is suspected of one DaemonSet.
+/// Pods of one DaemonSet that another controller may have created or deleted.
 #[derive(Debug)]
-struct Suspicion {
+struct SuspectedPods {
     pods: BTreeSet<(Act, Arc<str>)>,
     due_at: Monotonic,
     /// Not before this.
@@ -137,7 +154,7 @@ struct Suspicion {
 /// See the [module](self). DaemonSets are named by uid.
 #[derive(Debug, Default)]
 pub struct Conflicts {
-    suspicions: BTreeMap<Arc<str>, Suspicion>,
+    suspicions: BTreeMap<Arc<str>, SuspectedPods>,
     reported: BTreeMap<Arc<str>, Monotonic>,
     last_read: Option<Monotonic>,
 }
@@ -149,7 +166,7 @@ impl Conflicts {
             return;
         }
         let suspicion = self.suspicions.entry(set.clone());
-        let suspicion = suspicion.or_insert_with(|| Suspicion {
+        let suspicion = suspicion.or_insert_with(|| SuspectedPods {
             pods: BTreeSet::new(),
             due_at: Monotonic::MAX,
             earliest: now,
@@ -188,17 +205,17 @@ impl Conflicts {
         &mut self,
         now: Monotonic,
         set: &Arc<str>,
-        witnesses: &[Witness],
+        writes: &[ForeignWrite],
     ) -> Option<Conflict> {
         let suspicion = self.suspicions.get_mut(set)?;
         let mut conflict = Conflict::default();
-        for witness in witnesses {
-            let pod = (witness.act, Arc::from(witness.pod.as_str()));
+        for write in writes {
+            let pod = (write.act, Arc::from(write.pod.as_str()));
             if !suspicion.pods.remove(&pod) {
                 continue;
             }
-            conflict.instance.clone_from(&witness.instance);
-            match witness.act {
+            conflict.instance.clone_from(&write.instance);
+            match write.act {
                 Act::Created => conflict.created.push(pod.1),
                 Act::Deleted => conflict.deleted.push(pod.1),
             }
@@ -241,12 +258,12 @@ mod tests {
         }
     }
 
-    fn witness(reason: &str, message: &str, instance: &str) -> Option<Witness> {
-        Witness::of(&event(reason, message, instance), "own")
+    fn foreign_write(reason: &str, message: &str, instance: &str) -> Option<ForeignWrite> {
+        ForeignWrite::of(&event(reason, message, instance), "own")
     }
 
-    fn created(pod: &str) -> Witness {
-        witness("SuccessfulCreate", &format!("Created pod: {pod}"), "").unwrap()
+    fn created(pod: &str) -> ForeignWrite {
+        foreign_write("SuccessfulCreate", &format!("Created pod: {pod}"), "").unwrap()
     }
 
     fn suspecting(pods: &[&str]) -> (Conflicts, Arc<str>) {
@@ -304,7 +321,7 @@ mod tests {
         let (mut conflicts, set) = (Conflicts::default(), Arc::from("set"));
         conflicts.suspect(at(0), &set, Act::Deleted, &"a-1".into());
         assert_eq!(conflicts.judge(at(3), &set, &[created("a-1")]), None);
-        let deleted = witness("SuccessfulDelete", "Deleted pod: a-1", "host_2").unwrap();
+        let deleted = foreign_write("SuccessfulDelete", "Deleted pod: a-1", "host_2").unwrap();
         let conflict = conflicts.judge(at(63), &set, &[deleted]).unwrap();
         assert_eq!(conflict.deleted, ["a-1".into()]);
         assert!(conflict.message().contains("Stop host_2, or let both"));
@@ -327,18 +344,24 @@ mod tests {
     }
 
     #[test]
-    fn only_events_of_other_processes_about_pods_are_witnesses() {
+    fn only_events_of_other_processes_about_pods_are_foreign_writes() {
         let message = "(combined from similar events): Created pod: a-1";
-        let found = witness("SuccessfulCreate", message, "").unwrap();
+        let found = foreign_write("SuccessfulCreate", message, "").unwrap();
         assert_eq!((found.act, found.pod.as_str()), (Act::Created, "a-1"));
-        assert_eq!(witness("SuccessfulCreate", "Created pod: a-1", "own"), None);
-        let assistant = assistant("host_1");
         assert_eq!(
-            witness("SuccessfulDelete", "Deleted pod: a-1", &assistant),
+            foreign_write("SuccessfulCreate", "Created pod: a-1", "own"),
             None
         );
-        assert_eq!(witness("FailedCreate", "Created pod: a-1", ""), None);
-        assert_eq!(witness("SuccessfulCreate", "Deleted pod: a-1", ""), None);
+        let assistant = assistant("host_1");
+        assert_eq!(
+            foreign_write("SuccessfulDelete", "Deleted pod: a-1", &assistant),
+            None
+        );
+        assert_eq!(foreign_write("FailedCreate", "Created pod: a-1", ""), None);
+        assert_eq!(
+            foreign_write("SuccessfulCreate", "Deleted pod: a-1", ""),
+            None
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::required;
 use super::view::NodeView;
 use crate::affinity::NodeSelector;
-use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration};
+use crate::taint::{Taint, TaintEffect, Toleration};
 
 /// The taints of nodes that are not ready.
 pub const NOT_READY_TAINTS: [&str; 2] = [
@@ -43,7 +43,7 @@ pub enum Rule<'a> {
 impl Rule<'_> {
     /// Whether a running pod may stay on a node that does not meet this.
     pub fn spares_running_pods(&self) -> bool {
-        matches!(self, Self::Taint(taint) if taint.effect == NO_SCHEDULE)
+        matches!(self, Self::Taint(taint) if taint.effect == TaintEffect::NoSchedule)
     }
 }
 
@@ -157,9 +157,8 @@ impl Rules {
     }
 
     fn tolerating<'a>(&'a self, node: &'a NodeView) -> impl Iterator<Item = (Rule<'a>, bool)> {
-        let repels = |t: &&Taint| t.effect == NO_SCHEDULE || t.effect == NO_EXECUTE;
         let tolerated = |taint: &Taint| self.tolerations.iter().any(|t| t.tolerates(taint));
-        let taints = node.taints.iter().filter(repels);
+        let taints = node.taints.iter().filter(|taint| taint.effect.repels());
         taints.map(move |taint| (Rule::Taint(taint), tolerated(taint)))
     }
 
@@ -200,14 +199,42 @@ pub fn parse_tolerations(list: &Value) -> Vec<Toleration> {
 }
 
 /// Key, effect, and whether only `hostNetwork` pods get it (rule 2.3.1).
-const AUTOMATIC: [(&str, &str, bool); 7] = [
-    ("node.kubernetes.io/not-ready", NO_EXECUTE, false),
-    ("node.kubernetes.io/unreachable", NO_EXECUTE, false),
-    ("node.kubernetes.io/disk-pressure", NO_SCHEDULE, false),
-    ("node.kubernetes.io/memory-pressure", NO_SCHEDULE, false),
-    ("node.kubernetes.io/pid-pressure", NO_SCHEDULE, false),
-    ("node.kubernetes.io/unschedulable", NO_SCHEDULE, false),
-    ("node.kubernetes.io/network-unavailable", NO_SCHEDULE, true),
+static AUTOMATIC: [(&str, TaintEffect, bool); 7] = [
+    (
+        "node.kubernetes.io/not-ready",
+        TaintEffect::NoExecute,
+        false,
+    ),
+    (
+        "node.kubernetes.io/unreachable",
+        TaintEffect::NoExecute,
+        false,
+    ),
+    (
+        "node.kubernetes.io/disk-pressure",
+        TaintEffect::NoSchedule,
+        false,
+    ),
+    (
+        "node.kubernetes.io/memory-pressure",
+        TaintEffect::NoSchedule,
+        false,
+    ),
+    (
+        "node.kubernetes.io/pid-pressure",
+        TaintEffect::NoSchedule,
+        false,
+    ),
+    (
+        "node.kubernetes.io/unschedulable",
+        TaintEffect::NoSchedule,
+        false,
+    ),
+    (
+        "node.kubernetes.io/network-unavailable",
+        TaintEffect::NoSchedule,
+        true,
+    ),
 ];
 
 /// The tolerations of a template's pods: those of the template, merged with the automatic ones (rule 2.3.2, and R12.2 if
@@ -215,15 +242,16 @@ const AUTOMATIC: [(&str, &str, bool); 7] = [
 pub fn daemon_tolerations(spec: &Value, some_required: bool) -> Vec<Toleration> {
     let on_host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     let mut tolerations = parse_tolerations(&spec["tolerations"]);
-    let applies =
-        |(_, _, host_network_only): &&(&str, &str, bool)| !host_network_only || on_host_network;
+    let applies = |(_, _, host_network_only): &&(&str, TaintEffect, bool)| {
+        !host_network_only || on_host_network
+    };
     let upstream = AUTOMATIC
         .iter()
         .filter(applies)
         .map(|(key, effect, _)| Toleration {
             key: (*key).to_owned(),
             operator: "Exists".to_owned(),
-            effect: (*effect).to_owned(),
+            effect: effect.clone(),
             ..Toleration::default()
         });
     let ours = some_required.then(required::toleration);
@@ -251,11 +279,7 @@ mod tests {
             labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
             taints: taints
                 .iter()
-                .map(|(key, effect)| Taint {
-                    key: (*key).to_owned(),
-                    value: String::new(),
-                    effect: (*effect).to_owned(),
-                })
+                .map(|(key, effect)| Taint::new(key, *effect))
                 .collect(),
             unschedulable: true,
             ready: crate::daemonset::view::Readiness::Ready,
@@ -305,9 +329,10 @@ mod tests {
 
     #[test]
     fn s2_3_1_automatic_tolerations() {
-        for (key, effect, host_network_only) in AUTOMATIC {
+        for (key, effect, host_network_only) in &AUTOMATIC {
+            let effect = effect.as_str();
             check(&json!({"hostNetwork": true}), &[(key, effect)], BOTH);
-            let plain = if host_network_only { KEEP } else { BOTH };
+            let plain = if *host_network_only { KEEP } else { BOTH };
             check(&json!({}), &[(key, effect)], plain);
         }
     }
@@ -349,7 +374,7 @@ mod tests {
         let merged = daemon_tolerations(&spec, false);
         assert_eq!(merged.len(), 7);
         assert_eq!(merged[0].toleration_seconds, None);
-        assert_eq!(merged[1].effect, "");
+        assert!(merged[1].effect.is_empty());
         assert_eq!(merged[2].key, "node.kubernetes.io/unreachable");
     }
 }

@@ -9,7 +9,7 @@ use kennel_types::Timestamp;
 
 use super::fit::{Rule, Rules};
 use super::view::{DaemonSetView, NodeView, PodView};
-use crate::taint::{NO_SCHEDULE, Taint, Toleration};
+use crate::taint::{Taint, TaintEffect, Toleration};
 
 /// Annotation of a DaemonSet: `"true"` if nodes wait for it.
 pub const ANNOTATION: &str = "kennel.dev/required";
@@ -36,7 +36,7 @@ pub fn is_allowed(value: &str) -> bool {
 }
 
 pub fn taint() -> Taint {
-    Taint::new(TAINT, NO_SCHEDULE)
+    Taint::new(TAINT, TaintEffect::NoSchedule)
 }
 
 /// The toleration that DaemonSet pods get while some DaemonSet is required (R12.2).
@@ -44,13 +44,13 @@ pub fn toleration() -> Toleration {
     Toleration {
         key: TAINT.to_owned(),
         operator: "Exists".to_owned(),
-        effect: NO_SCHEDULE.to_owned(),
+        effect: TaintEffect::NoSchedule,
         ..Toleration::default()
     }
 }
 
 pub fn is_ours(taint: &Taint) -> bool {
-    taint.key == TAINT && taint.effect == NO_SCHEDULE
+    taint.key == TAINT && taint.effect == TaintEffect::NoSchedule
 }
 
 /// Whether a node waits for its daemons.
@@ -125,7 +125,7 @@ mod tests {
             view.labels = [("zone".to_owned(), "a".to_owned())].into();
             view.taints = taints
                 .iter()
-                .map(|key| Taint::new(key, NO_SCHEDULE))
+                .map(|key| Taint::new(key, TaintEffect::NoSchedule))
                 .collect();
             let rules = Rules::of_template(&json!({ "spec": spec }), true);
             assert_eq!(

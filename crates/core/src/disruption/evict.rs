@@ -4,6 +4,7 @@ use kennel_types::{ConditionStatus, ConditionType, Timestamp};
 use serde_json::{Value, json};
 
 use super::{CONDITION, set_condition};
+use crate::tree::{condition, list, number, text};
 
 /// More evictions that the controller has not seen than this are refused: upstream's bound.
 const DISRUPTED_MAX: usize = 2000;
@@ -24,29 +25,22 @@ pub enum Refusal {
 
 /// Whether an eviction of the pod counts for the budget. A pod that is not ready does not, if enough others are.
 pub fn is_guarded(budget: &Value, pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let mut ready = conditions.filter(|one| {
-        one["type"] == ConditionType::Ready.as_str()
-            && one["status"] == ConditionStatus::True.as_str()
-    });
-    if ready.next().is_some() {
+    let ready = condition(pod, ConditionType::Ready.as_str());
+    if ready.map(ConditionStatus::from) == Some(ConditionStatus::True) {
         return true;
     }
-    let count = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    let count = |field: &str| number(&budget["status"], field);
     let (healthy, desired) = (count("currentHealthy"), count("desiredHealthy"));
-    let always = budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
+    let always = text(budget, "spec.unhealthyPodEvictionPolicy") == "AlwaysAllow";
     !always && (healthy < desired || desired == 0)
 }
 
 /// Charges the eviction of a pod to a budget: changes its status, or says why not.
 pub fn charge(budget: &mut Value, pod: &str, now: Timestamp) -> Result<(), Refusal> {
-    let name = budget["metadata"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let generation = budget["metadata"]["generation"].as_i64().unwrap_or(0);
+    let name = text(budget, "metadata.name").to_owned();
+    let generation = number(budget, "metadata.generation");
     let status = &mut budget["status"];
-    let count = |field: &str| status[field].as_i64().unwrap_or(0);
+    let count = |field: &str| number(status, field);
     if count("observedGeneration") < generation {
         return Err(Refusal::Processing(name));
     }
@@ -69,12 +63,17 @@ pub fn charge(budget: &mut Value, pod: &str, now: Timestamp) -> Result<(), Refus
     Ok(())
 }
 
+fn is_false(condition: &Value) -> bool {
+    ConditionStatus::from(text(condition, "status")) == ConditionStatus::False
+}
+
 fn exhausted(name: &str, status: &Value) -> String {
-    let count = |field: &str| status[field].as_i64().unwrap_or(0);
+    let count = |field: &str| number(status, field);
     let (healthy, desired) = (count("currentHealthy"), count("desiredHealthy"));
-    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    let conditions = list(status, "conditions");
     let condition = conditions
-        .find(|one| one["type"] == CONDITION && one["status"] == ConditionStatus::False.as_str());
+        .iter()
+        .find(|one| one["type"] == CONDITION && is_false(one));
     let said = |field: &str| {
         let said = condition.and_then(|one| one[field].as_str());
         said.unwrap_or_default()

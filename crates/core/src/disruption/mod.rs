@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::Timestamp;
+use kennel_types::{ConditionStatus, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::int_or_percent::IntOrPercent;
 use crate::selector::Selector;
+use crate::tree::{at, list, map, number};
 
 pub use crate::statuses::Status;
 pub use evict::{Refusal, charge, is_guarded};
@@ -38,7 +39,7 @@ pub struct PodFacts {
 
 /// The pods that a budget selects: none without a selector, all with an empty one.
 pub fn selector(budget: &Value) -> Selector {
-    let selector = Selector::from_object(&budget["spec"]["selector"]);
+    let selector = Selector::from_object(at(budget, "spec.selector"));
     selector.unwrap_or_else(|_| Selector::nothing())
 }
 
@@ -67,11 +68,11 @@ pub fn status(
         0 => 0,
         _ => (healthy - desired).max(0),
     };
-    let generation = budget["metadata"]["generation"].as_i64().unwrap_or(0);
+    let generation = number(budget, "metadata.generation");
     let mut status = json!({
         "currentHealthy": healthy, "desiredHealthy": desired, "expectedPods": expected,
         "disruptionsAllowed": allowed, "observedGeneration": generation,
-        "conditions": budget["status"]["conditions"].as_array().cloned().unwrap_or_default(),
+        "conditions": list(budget, "status.conditions"),
     });
     if !disrupted.is_empty() {
         status["disruptedPods"] = disrupted.into();
@@ -124,11 +125,11 @@ fn disrupted(
     pods: &[&PodFacts],
     now: Timestamp,
 ) -> (Map<String, Value>, Option<Timestamp>) {
-    let before = budget["status"]["disruptedPods"].as_object();
+    let before = map(budget, "status.disruptedPods");
     let mut kept = Map::new();
     let mut recheck: Option<Timestamp> = None;
     for pod in pods.iter().filter(|pod| !pod.is_deleting) {
-        let Some(time) = before.and_then(|before| before.get(&*pod.name)) else {
+        let Some(time) = before.get(&*pod.name) else {
             continue;
         };
         let evicted = time.as_str().and_then(Timestamp::parse);
@@ -148,21 +149,31 @@ fn failed(budget: &Value, why: &str, now: Timestamp) -> Value {
         _ => json!({"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
     };
     status["disruptionsAllowed"] = 0.into();
-    put_condition(&mut status, ("False", "SyncFailed", why), now);
+    put_condition(
+        &mut status,
+        (ConditionStatus::False, "SyncFailed", why),
+        now,
+    );
     status
 }
 
 /// Sets the condition that says whether evictions are allowed.
 fn set_condition(status: &mut Value, now: Timestamp) {
-    let said = match status["disruptionsAllowed"].as_i64() {
-        Some(allowed) if allowed > 0 => ("True", "SufficientPods", ""),
-        _ => ("False", "InsufficientPods", ""),
+    let said = if number(status, "disruptionsAllowed") > 0 {
+        (ConditionStatus::True, "SufficientPods", "")
+    } else {
+        (ConditionStatus::False, "InsufficientPods", "")
     };
     put_condition(status, said, now);
 }
 
-fn put_condition(status: &mut Value, (holds, reason, message): (&str, &str, &str), now: Timestamp) {
-    let generation = status["observedGeneration"].as_i64().unwrap_or(0);
+fn put_condition(
+    status: &mut Value,
+    (holds, reason, message): (ConditionStatus, &str, &str),
+    now: Timestamp,
+) {
+    let holds = holds.as_str();
+    let generation = number(status, "observedGeneration");
     if !status["conditions"].is_array() {
         status["conditions"] = json!([]);
     }

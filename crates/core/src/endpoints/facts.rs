@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kennel_types::Timestamp;
+use kennel_types::service::{self, ServiceSpec};
+use kennel_types::{ServiceType, Timestamp};
 use serde_json::Value;
 
 pub type Uid = Arc<str>;
@@ -120,9 +121,8 @@ pub struct ServiceFacts {
 }
 
 impl ServiceFacts {
-    /// Parses the spec of a service; the caller fills in the metadata.
-    pub fn of_spec(spec: &Value) -> Self {
-        let is_external_name = spec["type"] == "ExternalName";
+    /// Reads the spec of a service; the caller fills in the metadata.
+    pub fn of_spec(spec: &ServiceSpec) -> Self {
         Self {
             namespace: "".into(),
             name: "".into(),
@@ -130,16 +130,16 @@ impl ServiceFacts {
             labels: Labels::new(),
             created: Timestamp::EPOCH,
             // An ExternalName service has no endpoints, whatever it selects.
-            selector: if is_external_name {
+            selector: if spec.r#type == ServiceType::ExternalName {
                 Labels::new()
             } else {
-                strings(&spec["selector"])
+                spec.selector.clone()
             },
-            headless: spec["clusterIP"] == "None",
-            publish_not_ready: spec["publishNotReadyAddresses"] == true,
-            distribution: Distribution::named(text(&spec["trafficDistribution"])),
+            headless: spec.cluster_ip == "None",
+            publish_not_ready: spec.publish_not_ready_addresses,
+            distribution: Distribution::named(&spec.traffic_distribution),
             families: families(spec),
-            ports: items(&spec["ports"]).map(port).collect(),
+            ports: spec.ports.iter().map(port).collect(),
         }
     }
 
@@ -155,43 +155,31 @@ impl ServiceFacts {
     }
 }
 
-fn families(spec: &Value) -> Vec<Family> {
-    let listed = items(&spec["ipFamilies"]).filter_map(|family| Family::named(family.as_str()?));
-    let listed: Vec<Family> = listed.collect();
+fn families(spec: &ServiceSpec) -> Vec<Family> {
+    let listed = spec.ip_families.iter();
+    let listed: Vec<Family> = listed.filter_map(|name| Family::named(name)).collect();
     if !listed.is_empty() {
         return listed;
     }
-    let address = spec["clusterIP"].as_str().and_then(|ip| ip.parse().ok());
+    let address = spec.cluster_ip.parse().ok();
     vec![address.map_or(Family::V4, Family::of)]
 }
 
-fn port(port: &Value) -> ServicePort {
-    let number = |value: &Value| value.as_u64().and_then(|n| u16::try_from(n).ok());
-    let target = match &port["targetPort"] {
+fn port(port: &service::ServicePort) -> ServicePort {
+    let number = port.target_port.as_u64();
+    let number = number.and_then(|number| u16::try_from(number).ok());
+    let target = match &port.target_port {
         Value::String(name) => Target::Name(name.clone()),
-        target => Target::Number(number(target).or(number(&port["port"])).unwrap_or(0)),
+        _ => Target::Number(number.unwrap_or(port.port)),
+    };
+    let protocol = match port.protocol.as_str() {
+        "" => "TCP",
+        protocol => protocol,
     };
     ServicePort {
-        name: text(&port["name"]).to_owned(),
-        protocol: port["protocol"].as_str().unwrap_or("TCP").to_owned(),
-        app_protocol: port["appProtocol"].as_str().map(str::to_owned),
+        name: port.name.clone(),
+        protocol: protocol.to_owned(),
+        app_protocol: port.app_protocol.clone(),
         target,
     }
-}
-
-/// The items of an array; none if it is not one.
-pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
-/// A string; empty if it is not one.
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-/// The string members of an object.
-pub(super) fn strings(map: &Value) -> Labels {
-    let all = map.as_object().into_iter().flatten();
-    all.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
 }

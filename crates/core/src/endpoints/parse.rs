@@ -7,10 +7,11 @@ use std::sync::Arc;
 use kennel_types::Identity;
 use serde_json::{Value, json};
 
-use super::facts::{Distribution, Family, Labels, Uid, items, text};
+use super::facts::{Distribution, Family, Labels, Uid};
 use super::manifest;
 use super::member::{Endpoint, EndpointPort, Ports};
 use super::slices::Group;
+use crate::tree::{flag, int, list, opt_text, text, texts};
 
 /// A slice or an Endpoints object as the API sent it.
 #[derive(Clone, Debug)]
@@ -58,13 +59,16 @@ pub(super) struct ParsedSlice {
 
 pub(super) fn slice(stored: StoredObject) -> ParsedSlice {
     let (body, namespace) = (&stored.body, &*stored.namespace);
-    let read: Vec<Endpoint> = items(&body["endpoints"]).filter_map(endpoint).collect();
+    let read: Vec<Endpoint> = list(body, "endpoints")
+        .iter()
+        .filter_map(endpoint)
+        .collect();
     let written: Value = read
         .iter()
         .map(|e| manifest::endpoint(namespace, e))
         .collect();
-    let ports: Option<Ports> = items(&body["ports"]).map(port).collect();
-    let family = Family::named(text(&body["addressType"]));
+    let ports: Option<Ports> = list(body, "ports").iter().map(port).collect();
+    let family = Family::named(text(body, "addressType"));
     let group = family
         .zip(ports)
         .map(|(family, ports)| Group { family, ports });
@@ -90,11 +94,10 @@ fn same_list(ours: &Value, stored: &Value) -> bool {
 }
 
 fn endpoint(object: &Value) -> Option<Endpoint> {
-    let optional = |field: &str| object[field].as_str().map(Into::into);
-    let condition = |name: &str| object["conditions"][name] == true;
-    let pod = &object["targetRef"];
+    let optional = |field: &str| opt_text(object, field).map(Into::into);
+    let condition = |name: &str| flag(&object["conditions"], name);
     Some(Endpoint {
-        address: text(&object["addresses"][0]).parse().ok()?,
+        address: texts(object, "addresses").next()?.parse().ok()?,
         ready: condition("ready"),
         serving: condition("serving"),
         terminating: condition("terminating"),
@@ -102,8 +105,8 @@ fn endpoint(object: &Value) -> Option<Endpoint> {
         node: optional("nodeName"),
         zone: optional("zone"),
         hints: hints(&object["hints"]),
-        pod: pod["name"].as_str()?.into(),
-        uid: pod["uid"].as_str()?.into(),
+        pod: opt_text(object, "targetRef.name")?.into(),
+        uid: opt_text(object, "targetRef.uid")?.into(),
     })
 }
 
@@ -119,10 +122,10 @@ fn hints(object: &Value) -> Option<Distribution> {
 
 fn port(object: &Value) -> Option<EndpointPort> {
     Some(EndpointPort {
-        name: text(&object["name"]).to_owned(),
-        protocol: object["protocol"].as_str()?.to_owned(),
-        number: object["port"].as_u64()?.try_into().ok()?,
-        app_protocol: object["appProtocol"].as_str().map(str::to_owned),
+        name: text(object, "name").to_owned(),
+        protocol: opt_text(object, "protocol")?.to_owned(),
+        number: int(object, "port")?.try_into().ok()?,
+        app_protocol: opt_text(object, "appProtocol").map(str::to_owned),
     })
 }
 
@@ -137,16 +140,17 @@ pub(super) fn fingerprint(labels: &Labels, subsets: &Value, truncated: bool) -> 
 
 /// The same text for the same subsets in any order.
 fn canonical(subsets: &Value) -> String {
-    let sorted = |list: &Value| {
-        let mut texts: Vec<String> = items(list).map(Value::to_string).collect();
+    let sorted = |items: &[Value]| {
+        let mut texts: Vec<String> = items.iter().map(Value::to_string).collect();
         texts.sort_unstable();
         texts.join(",")
     };
     let subset = |subset: &Value| {
         let parts = ["ports", "addresses", "notReadyAddresses"];
-        parts.map(|part| sorted(&subset[part])).join("|")
+        parts.map(|part| sorted(list(subset, part))).join("|")
     };
-    let mut all: Vec<String> = items(subsets).map(subset).collect();
+    let subsets = subsets.as_array().into_iter().flatten();
+    let mut all: Vec<String> = subsets.map(subset).collect();
     all.sort_unstable();
     all.join("\n")
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use kennel_types::{Identity, Monotonic};
 
 use super::pods_by_node::{NodePod, PodsByNode};
-use crate::taint::{NO_EXECUTE, Taint, Toleration};
+use crate::taint::{Taint, TaintEffect, Toleration};
 
 /// Shared by all pods with equal tolerations.
 pub type Tolerations = Arc<[Toleration]>;
@@ -42,8 +42,11 @@ pub struct Evictions {
 
 impl Evictions {
     pub fn on_node(&mut self, now: Monotonic, name: &Arc<str>, taints: &[Taint]) {
-        let evicting = taints.iter().filter(|taint| taint.effect == NO_EXECUTE);
-        let evicting: Vec<Taint> = evicting.cloned().collect();
+        let evicting = taints
+            .iter()
+            .filter(|taint| taint.effect == TaintEffect::NoExecute);
+        // A toleration time does not begin again when only the taint's time changes.
+        let evicting: Vec<Taint> = evicting.map(Taint::without_time).collect();
         let before = self.tainted.get(name).map_or(&[][..], Vec::as_slice);
         let is_recreated = self.deleted_nodes.remove(name);
         if before == evicting && !is_recreated {

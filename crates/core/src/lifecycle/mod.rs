@@ -41,11 +41,5 @@ pub struct NodeFacts {
     /// Of the `Ready` condition, by the node's clock: only its changes matter.
     pub heartbeat: Option<Timestamp>,
     pub unschedulable: bool,
-    pub taints: Vec<NodeTaint>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeTaint {
-    pub taint: Taint,
-    pub added: Option<Timestamp>,
+    pub taints: Vec<Taint>,
 }

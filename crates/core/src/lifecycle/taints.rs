@@ -2,9 +2,9 @@
 
 use kennel_types::{ConditionStatus, ConditionType};
 
+use crate::lifecycle::NodeFacts;
 use crate::lifecycle::conditions::Conditions;
-use crate::lifecycle::{NodeFacts, NodeTaint};
-use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint};
+use crate::taint::{Taint, TaintEffect};
 
 /// `Ready` is `False`.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -53,24 +53,25 @@ pub enum EvictionState {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaintChange {
-    pub keep: Vec<NodeTaint>,
+    pub keep: Vec<Taint>,
     pub add: Vec<Taint>,
 }
 
 /// Whether a node has a `NoExecute` taint of ours.
 pub fn is_evicting(facts: &NodeFacts) -> bool {
     let evicts = |taint: &Taint| {
-        taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
+        taint.effect == TaintEffect::NoExecute
+            && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
     };
-    facts.taints.iter().any(|found| evicts(&found.taint))
+    facts.taints.iter().any(evicts)
 }
 
 /// The `NoExecute` taint for these conditions.
 fn no_execute_taint(conditions: Conditions) -> Option<Taint> {
     match conditions.ready()? {
         ConditionStatus::True => None,
-        ConditionStatus::False => Some(Taint::new(NOT_READY, NO_EXECUTE)),
-        ConditionStatus::Unknown => Some(Taint::new(UNREACHABLE, NO_EXECUTE)),
+        ConditionStatus::False => Some(Taint::new(NOT_READY, TaintEffect::NoExecute)),
+        ConditionStatus::Unknown => Some(Taint::new(UNREACHABLE, TaintEffect::NoExecute)),
     }
 }
 
@@ -85,10 +86,10 @@ fn desired(facts: &NodeFacts, eviction: EvictionState) -> Vec<Taint> {
     };
     let by_condition = BY_CONDITION.iter().filter(applies);
     let mut desired: Vec<Taint> = by_condition
-        .map(|(_, _, key)| Taint::new(key, NO_SCHEDULE))
+        .map(|(_, _, key)| Taint::new(key, TaintEffect::NoSchedule))
         .collect();
     if facts.unschedulable {
-        desired.push(Taint::new(UNSCHEDULABLE, NO_SCHEDULE));
+        desired.push(Taint::new(UNSCHEDULABLE, TaintEffect::NoSchedule));
     }
     let evict = match eviction {
         EvictionState::Waiting => is_evicting(facts),
@@ -102,16 +103,18 @@ fn desired(facts: &NodeFacts, eviction: EvictionState) -> Vec<Taint> {
 /// Whether this controller owns the taint.
 fn is_owned(taint: &Taint, facts: &NodeFacts) -> bool {
     let key = taint.key.as_str();
-    match taint.effect.as_str() {
-        NO_SCHEDULE => {
+    match taint.effect {
+        TaintEffect::NoSchedule => {
             key == UNSCHEDULABLE
                 || BY_CONDITION
                     .iter()
                     .any(|(_, _, condition)| *condition == key)
         }
         // A node that never reported may have been given them by another client.
-        NO_EXECUTE => [NOT_READY, UNREACHABLE].contains(&key) && facts.conditions.ready().is_some(),
-        _ => false,
+        TaintEffect::NoExecute => {
+            [NOT_READY, UNREACHABLE].contains(&key) && facts.conditions.ready().is_some()
+        }
+        TaintEffect::PreferNoSchedule | TaintEffect::Other(_) => false,
     }
 }
 
@@ -122,11 +125,10 @@ fn same(one: &Taint, other: &Taint) -> bool {
 /// None if the taints are as desired.
 pub fn change(facts: &NodeFacts, eviction: EvictionState) -> Option<TaintChange> {
     let desired = desired(facts, eviction);
-    let is_kept = |found: &&NodeTaint| {
-        !is_owned(&found.taint, facts) || desired.iter().any(|taint| same(taint, &found.taint))
-    };
-    let keep: Vec<NodeTaint> = facts.taints.iter().filter(is_kept).cloned().collect();
-    let present = |taint: &Taint| keep.iter().any(|kept| same(&kept.taint, taint));
+    let is_kept =
+        |found: &&Taint| !is_owned(found, facts) || desired.iter().any(|taint| same(taint, found));
+    let keep: Vec<Taint> = facts.taints.iter().filter(is_kept).cloned().collect();
+    let present = |taint: &Taint| keep.iter().any(|kept| same(kept, taint));
     let add: Vec<Taint> = desired
         .iter()
         .filter(|taint| !present(taint))
@@ -152,10 +154,11 @@ mod tests {
         }
         let read = |text: &str| {
             let (key, effect) = text.split_once(':').unwrap();
-            let added = Some(kennel_types::Timestamp::from_secs(7));
             let key = key.replace("k/", "node.kubernetes.io/");
-            let taint = Taint::new(&key, effect);
-            NodeTaint { taint, added }
+            Taint {
+                time_added: Some(kennel_types::Timestamp::from_secs(7)),
+                ..Taint::new(&key, effect)
+            }
         };
         NodeFacts {
             name: "n".into(),
@@ -179,7 +182,7 @@ mod tests {
         let found = match change(facts, eviction) {
             None => "unchanged".to_owned(),
             Some(change) => {
-                let keep = change.keep.iter().map(|kept| show(&kept.taint));
+                let keep = change.keep.iter().map(show);
                 let add = change.add.iter().map(|added| format!("+{}", show(added)));
                 keep.chain(add).collect::<Vec<_>>().join(" ")
             }

@@ -156,11 +156,7 @@ fn nodes_that_are_down_or_not_selected_are_told_apart() {
     let order = fixture.order();
     fixture = fixture.down(&order[0]);
     check(&fixture, &order[0], CellState::Down, Reason::NodeUnknown);
-    let taint = Taint {
-        key: "gpu".into(),
-        value: String::new(),
-        effect: "NoSchedule".into(),
-    };
+    let taint = Taint::new("gpu", "NoSchedule");
     let tainted = |node: &&mut NodeView| *node.name == *order[1];
     fixture.nodes.iter_mut().find(tainted).unwrap().taints = vec![taint];
     let reason = Reason::Excluded(Exclusion::Taint);
@@ -293,11 +289,7 @@ impl History {
             0 => node.ready = [Readiness::Ready, Readiness::Unknown][self.rng.usize(..2)],
             1 => drop(node.labels.insert("pool".to_owned(), "canary".to_owned())),
             _ => {
-                let taint = Taint {
-                    key: "x".into(),
-                    value: String::new(),
-                    effect: "NoExecute".into(),
-                };
+                let taint = Taint::new("x", "NoExecute");
                 node.taints = vec![taint; self.rng.usize(..2)];
             }
         }

@@ -18,7 +18,7 @@ use super::status::PodFailure;
 use crate::daemonset::fit::Rules;
 use crate::daemonset::view::NodeView;
 use crate::schedule::{HostPort, PodRequirements, Resources};
-use crate::taint::{NO_EXECUTE, Taint, first_untolerated};
+use crate::taint::{Taint, TaintEffect, first_untolerated};
 
 /// The lowest priority of critical pods (`system-cluster-critical`).
 const CRITICAL: i32 = 2_000_000_000;
@@ -155,7 +155,8 @@ fn failed_predicate(
         return failed("NodePorts", message);
     }
     let (taints, tolerations) = (&node.view.taints, pod.rules.tolerations());
-    let repelled = first_untolerated(taints, tolerations, &[NO_EXECUTE]).is_some();
+    let evicts = |effect: &TaintEffect| *effect == TaintEffect::NoExecute;
+    let repelled = first_untolerated(taints, tolerations, evicts).is_some();
     if repelled && !pod.is_static {
         let message = "node(s) had taints that the pod didn't tolerate";
         return failed("TaintToleration", message);

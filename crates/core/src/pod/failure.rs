@@ -62,7 +62,7 @@ fn could_not_start(container: &str, failure: &StartFailure, restarts: u32) -> Fa
     let message = one_line(&failure.message);
     Failure {
         container: container.to_owned(),
-        reason: failure.reason.to_owned(),
+        reason: failure.reason.to_string(),
         cause: format!("{} {}", failure.reason, without_ids(&message)),
         message: format!("{}: {message}", failure.reason),
         restarts,
@@ -191,8 +191,8 @@ mod tests {
     fn failed(name: &str, reason: &'static str, message: &str) -> Tracker {
         let mut tracker = Tracker::default();
         let failure = StartFailure {
-            reason,
-            backoff_reason: reason,
+            reason: reason.into(),
+            backoff_reason: reason.into(),
             message: message.to_owned(),
         };
         tracker.start_failed(name, failure, at(0));

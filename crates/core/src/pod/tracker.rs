@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use kennel_types::pod::WaitingReason;
 use kennel_types::{Container, Monotonic, PodSpec, ProbeKind};
 use serde_json::Value;
 
@@ -45,9 +46,9 @@ pub struct ContainerTracker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartFailure {
     /// Such as `ErrImagePull`.
-    pub reason: &'static str,
+    pub reason: WaitingReason<'static>,
     /// Shown instead of `reason` while the backoff lasts, such as `ImagePullBackOff`.
-    pub backoff_reason: &'static str,
+    pub backoff_reason: WaitingReason<'static>,
     pub message: String,
 }
 

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::tree::text_entries;
+pub(super) use crate::tree::{list, text, texts};
+
 /// A pod or the template of one.
 pub(super) struct Pod<'a> {
     metadata: &'a Value,
@@ -35,9 +38,7 @@ impl<'a> Pod<'a> {
     }
 
     pub(super) fn annotations(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        let annotations = self.metadata["annotations"].as_object();
-        let entries = annotations.into_iter().flatten();
-        entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+        text_entries(self.metadata, "annotations")
     }
 
     pub(super) fn volumes(&self) -> &'a [Value] {
@@ -45,7 +46,7 @@ impl<'a> Pod<'a> {
     }
 
     pub(super) fn is_windows(&self) -> bool {
-        self.spec["os"]["name"] == "windows"
+        text(self.spec, "os.name") == "windows"
     }
 
     /// Whether the pod has a user namespace of its own.
@@ -65,18 +66,6 @@ impl<'a> Container<'a> {
     pub(super) fn security(self) -> &'a Value {
         &self.0["securityContext"]
     }
-}
-
-pub(super) fn list<'a>(owner: &'a Value, field: &str) -> &'a [Value] {
-    owner[field].as_array().map_or(&[], Vec::as_slice)
-}
-
-pub(super) fn text<'a>(owner: &'a Value, field: &str) -> &'a str {
-    owner[field].as_str().unwrap_or_default()
-}
-
-pub(super) fn texts<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    list(owner, field).iter().filter_map(Value::as_str)
 }
 
 /// `"a", "b"`. Upstream escapes nothing.

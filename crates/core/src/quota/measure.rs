@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kennel_types::{PodPhase, Timestamp};
+use kennel_types::{PodPhase, ServiceType, Timestamp};
 use serde_json::Value;
 
 use crate::pod::qos;
@@ -10,6 +10,7 @@ use crate::pod::resources::{
     Amounts, Which, amounts, has_pod_level, raise_to, total_with_overhead,
 };
 use crate::quantity::{Format, Quantity};
+use crate::tree::{at, int, list, map, number, opt_flag, opt_text, text};
 
 /// The resources that each container must specify where they are limited: upstream's old mistake.
 pub(super) const REQUIRED: [&str; 6] = [
@@ -22,6 +23,8 @@ pub(super) const REQUIRED: [&str; 6] = [
 ];
 
 const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// What claims named their class with before `spec.storageClassName`; it still wins.
+const STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const HUGE_PAGES: &str = "hugepages-";
 const REQUESTS: &str = "requests.";
 
@@ -213,7 +216,7 @@ impl Measured {
     fn measure_pod(&mut self, pod: &Value) {
         let spec = &pod["spec"];
         self.pod = Some(PodFacts::of(spec));
-        let phase = PodPhase::from(pod["status"]["phase"].as_str().unwrap_or_default());
+        let phase = PodPhase::from(text(pod, "status.phase"));
         if phase.is_terminal() {
             self.usage.remove("pods");
             return;
@@ -226,8 +229,8 @@ impl Measured {
             return;
         }
         for field in ["containers", "initContainers"] {
-            for container in spec[field].as_array().into_iter().flatten() {
-                let name = container["name"].as_str().unwrap_or_default().to_owned();
+            for container in list(spec, field) {
+                let name = text(container, "name").to_owned();
                 let resources = &container["resources"];
                 let (requests, limits) = (
                     amounts(&resources["requests"]),
@@ -243,17 +246,14 @@ impl Measured {
     }
 
     fn measure_service(&mut self, spec: &Value) {
-        let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
-        let given = ports
-            .iter()
-            .filter(|port| port["nodePort"].as_i64() > Some(0));
-        let (balancers, node_ports) = match spec["type"].as_str() {
-            Some("NodePort") => (0, ports.len()),
-            Some("LoadBalancer") if spec["allocateLoadBalancerNodePorts"] == false => {
-                (1, given.count())
-            }
-            Some("LoadBalancer") => (1, ports.len()),
-            _ => (0, 0),
+        let ports = list(spec, "ports");
+        let given = ports.iter().filter(|port| number(port, "nodePort") > 0);
+        let allocates = opt_flag(spec, "allocateLoadBalancerNodePorts") != Some(false);
+        let (balancers, node_ports) = match ServiceType::from(text(spec, "type")) {
+            ServiceType::NodePort => (0, ports.len()),
+            ServiceType::LoadBalancer if allocates => (1, ports.len()),
+            ServiceType::LoadBalancer => (1, given.count()),
+            ServiceType::ClusterIp | ServiceType::ExternalName => (0, 0),
         };
         let counts = [
             ("services.loadbalancers", balancers),
@@ -268,13 +268,15 @@ impl Measured {
 
     fn measure_claim(&mut self, claim: &Value) {
         let storage = |map: &Value| map.get("storage").map(Quantity::read);
-        let asked = storage(&claim["spec"]["resources"]["requests"]);
-        let allocated = storage(&claim["status"]["allocatedResources"]);
+        let asked = storage(at(claim, "spec.resources.requests"));
+        let allocated = storage(at(claim, "status.allocatedResources"));
         let storage = asked.map(|asked| asked.max(allocated.unwrap_or_default()));
         // Whole bytes: `value` rounds up.
         let storage = storage.map(|one| Quantity::from_units(one.value(), one.format()));
-        let beta = &claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
-        let class = beta.as_str().or(claim["spec"]["storageClassName"].as_str());
+        let beta = map(claim, "metadata.annotations").get(STORAGE_CLASS_ANNOTATION);
+        let class = beta
+            .and_then(Value::as_str)
+            .or(opt_text(claim, "spec.storageClassName"));
         let mut own = Amounts::from([("persistentvolumeclaims".to_owned(), one())]);
         own.extend(storage.map(|storage| ("requests.storage".to_owned(), storage)));
         if let Some(class) = class.filter(|class| !class.is_empty()) {
@@ -293,8 +295,8 @@ fn one() -> Quantity {
 
 /// When the grace period of a deleted pod has passed once more, as upstream counts it.
 fn end(metadata: &Value) -> Option<Timestamp> {
-    let deleted = Timestamp::parse(metadata["deletionTimestamp"].as_str()?)?;
-    let grace = metadata["deletionGracePeriodSeconds"].as_i64()?;
+    let deleted = Timestamp::parse(text(metadata, "deletionTimestamp"))?;
+    let grace = int(metadata, "deletionGracePeriodSeconds")?;
     Some(deleted.saturating_add_millis(grace.saturating_mul(1000)))
 }
 
@@ -323,9 +325,9 @@ fn compute_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
 
 impl PodFacts {
     fn of(spec: &Value) -> Self {
-        let class = spec["priorityClassName"].as_str().unwrap_or_default();
+        let class = text(spec, "priorityClassName");
         Self {
-            has_deadline: spec["activeDeadlineSeconds"].as_i64() >= Some(0),
+            has_deadline: int(spec, "activeDeadlineSeconds") >= Some(0),
             is_best_effort: qos::class(spec) == qos::Class::BestEffort,
             priority_class: class.to_owned(),
             crosses_namespaces: crosses_namespaces(&spec["affinity"]),

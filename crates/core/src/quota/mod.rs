@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::pod::resources::{Amounts, amounts};
 use crate::quantity::Quantity;
 pub use crate::statuses::Status;
+use crate::tree::{at, text};
 use kennel_types::Timestamp;
 use measure::REQUIRED;
 pub use measure::{Kind, Measured, Measurement};
@@ -50,11 +51,8 @@ impl Quota {
     /// Reads a `ResourceQuota`.
     pub fn of(object: &Value) -> Self {
         Self {
-            name: object["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-            hard: amounts(&object["spec"]["hard"]),
+            name: text(object, "metadata.name").to_owned(),
+            hard: amounts(at(object, "spec.hard")),
             scopes: Scope::all_of(&object["spec"]),
         }
     }

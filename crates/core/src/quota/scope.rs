@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::measure::Measured;
+use crate::tree::{list, text, texts};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
@@ -27,23 +28,17 @@ pub(super) enum Operator {
 impl Scope {
     /// `scopes` and `scopeSelector` of a quota's spec: an object must match all of them.
     pub(super) fn all_of(spec: &Value) -> Vec<Self> {
-        let names = spec["scopes"].as_array().into_iter().flatten();
-        let names = names.filter_map(Value::as_str);
-        let plain = names.map(|name| Self::new(name, Operator::Exists));
-        let terms = spec["scopeSelector"]["matchExpressions"].as_array();
-        let selected = terms.into_iter().flatten().map(|term| {
-            let values = term["values"].as_array().into_iter().flatten();
-            let values = values
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect();
-            let operator = match term["operator"].as_str() {
-                Some("In") => Operator::In(values),
-                Some("NotIn") => Operator::NotIn(values),
-                Some("DoesNotExist") => Operator::DoesNotExist,
+        let plain = texts(spec, "scopes").map(|name| Self::new(name, Operator::Exists));
+        let terms = list(spec, "scopeSelector.matchExpressions");
+        let selected = terms.iter().map(|term| {
+            let values = texts(term, "values").map(str::to_owned).collect();
+            let operator = match text(term, "operator") {
+                "In" => Operator::In(values),
+                "NotIn" => Operator::NotIn(values),
+                "DoesNotExist" => Operator::DoesNotExist,
                 _ => Operator::Exists,
             };
-            Self::new(term["scopeName"].as_str().unwrap_or_default(), operator)
+            Self::new(text(term, "scopeName"), operator)
         });
         plain.chain(selected).collect()
     }

@@ -1,5 +1,7 @@
 //! What a rollout has come to, in one word and one sentence.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::outline::Outline;
@@ -24,14 +26,41 @@ pub enum Outcome {
     Waiting,
 }
 
+/// The phase of a rollout, or what stands in its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ReportedPhase {
+    /// Not started yet.
+    Starting,
+    PausedByHand,
+    Frozen,
+    PolicyInvalid,
+    #[serde(untagged)]
+    Of(Phase),
+}
+
+impl fmt::Display for ReportedPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(phase) => phase.fmt(f),
+            other => fmt::Debug::fmt(other, f),
+        }
+    }
+}
+
+impl From<Phase> for ReportedPhase {
+    fn from(phase: Phase) -> Self {
+        Self::Of(phase)
+    }
+}
+
 pub(super) struct Assessment {
     pub(super) outcome: Outcome,
-    pub(super) phase: String,
+    pub(super) phase: ReportedPhase,
     pub(super) said: Sentence,
 }
 
 impl Assessment {
-    fn new(outcome: Outcome, phase: impl Into<String>, said: Sentence) -> Self {
+    fn new(outcome: Outcome, phase: impl Into<ReportedPhase>, said: Sentence) -> Self {
         Self {
             outcome,
             phase: phase.into(),
@@ -43,22 +72,23 @@ impl Assessment {
 pub(super) fn assess(outline: &Outline<'_>, counts: Counts) -> Assessment {
     if let Some(reason) = &outline.commands.freeze {
         let said = Sentence::new("frozen").with("reason", &reason);
-        return Assessment::new(Outcome::Waiting, "Frozen", said);
+        return Assessment::new(Outcome::Waiting, ReportedPhase::Frozen, said);
     }
     let Some(policy) = &outline.policy else {
         return without_policy(outline);
     };
     if let Some(command) = outline.pending_command() {
         let said = Sentence::new("commanded").with("command", &command);
-        let phase = outline.phase().map(|phase| phase.to_string());
-        return Assessment::new(Outcome::Progressing, phase.unwrap_or_default(), said);
+        let phase = outline.phase().map(ReportedPhase::Of);
+        let phase = phase.expect("a command waits for a rollout, which has a phase");
+        return Assessment::new(Outcome::Progressing, phase, said);
     }
     if outline.standing == Standing::Back {
         return going_back(outline, counts);
     }
     if let Setting::Invalid(error) = &outline.setting {
         let said = Sentence::new("policy-invalid").with("error", &error);
-        return Assessment::new(Outcome::Waiting, "PolicyInvalid", said);
+        return Assessment::new(Outcome::Waiting, ReportedPhase::PolicyInvalid, said);
     }
     match outline.standing {
         Standing::Direct => direct(outline, policy, counts),
@@ -70,7 +100,11 @@ pub(super) fn assess(outline: &Outline<'_>, counts: Counts) -> Assessment {
 fn paused(outline: &Outline<'_>, said: Sentence) -> Option<Assessment> {
     let reason = outline.commands.pause.as_ref()?;
     let said = said.with("reason", &reason);
-    Some(Assessment::new(Outcome::Waiting, "PausedByHand", said))
+    Some(Assessment::new(
+        Outcome::Waiting,
+        ReportedPhase::PausedByHand,
+        said,
+    ))
 }
 
 /// With the stage that the rollout is in.
@@ -91,7 +125,7 @@ fn without_policy(outline: &Outline<'_>) -> Assessment {
     let seen = status.observed_generation >= set.generation;
     if seen && status.updated >= status.desired && status.available >= status.desired {
         let said = Sentence::new("complete-unstaged");
-        return Assessment::new(Outcome::Complete, "Complete", said);
+        return Assessment::new(Outcome::Complete, Phase::Complete, said);
     }
     if let Some(paused) = paused(outline, Sentence::new("paused-by-hand")) {
         return paused;
@@ -103,7 +137,7 @@ fn without_policy(outline: &Outline<'_>) -> Assessment {
         .with("updated", &status.updated)
         .with("desired", &status.desired)
         .with("available", &status.available);
-    Assessment::new(Outcome::Progressing, "Updating", said)
+    Assessment::new(Outcome::Progressing, Phase::Updating, said)
 }
 
 fn starting(outline: &Outline<'_>) -> Assessment {
@@ -118,7 +152,11 @@ fn starting(outline: &Outline<'_>) -> Assessment {
     } else {
         "about-to-start"
     };
-    Assessment::new(Outcome::Progressing, "Starting", Sentence::new(code))
+    Assessment::new(
+        Outcome::Progressing,
+        ReportedPhase::Starting,
+        Sentence::new(code),
+    )
 }
 
 fn direct(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment {
@@ -145,7 +183,7 @@ fn direct(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment 
                 .with("nodes", &nodes_text(some))
                 .with("n", &some),
         };
-        return Assessment::new(Outcome::Complete, "Complete", said.with("hash", &hash));
+        return Assessment::new(Outcome::Complete, Phase::Complete, said.with("hash", &hash));
     }
     if let Some(paused) = paused(outline, Sentence::new("paused-by-hand")) {
         return paused;
@@ -154,7 +192,7 @@ fn direct(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment 
         .with("healthy", &counts.healthy)
         .with("total", &counts.total)
         .with("hash", &hash);
-    Assessment::new(Outcome::Progressing, "Updating", said)
+    Assessment::new(Outcome::Progressing, Phase::Updating, said)
 }
 
 fn staged(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment {
@@ -167,21 +205,25 @@ fn staged(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment 
         said.with("admitted", &counts.admitted)
     };
     match outline.phase() {
-        Some(Phase::Paused) => {
-            Assessment::new(Outcome::Failed, "Paused", said("paused").with("why", &why))
-        }
+        Some(Phase::Paused) => Assessment::new(
+            Outcome::Failed,
+            Phase::Paused,
+            said("paused").with("why", &why),
+        ),
         Some(Phase::AwaitingPromotion) => {
             let said = said("awaits-promotion").with("why", &why);
-            Assessment::new(Outcome::Waiting, "AwaitingPromotion", said)
+            Assessment::new(Outcome::Waiting, Phase::AwaitingPromotion, said)
         }
         Some(Phase::Updating | Phase::Baking) if outline.commands.pause.is_some() => {
             let said = said("paused-by-hand-in-stage");
             paused(outline, said).unwrap_or_else(|| starting(outline))
         }
         Some(Phase::Updating) => {
-            Assessment::new(Outcome::Progressing, "Updating", healthy("updating"))
+            Assessment::new(Outcome::Progressing, Phase::Updating, healthy("updating"))
         }
-        Some(Phase::Baking) => Assessment::new(Outcome::Progressing, "Baking", healthy("baking")),
+        Some(Phase::Baking) => {
+            Assessment::new(Outcome::Progressing, Phase::Baking, healthy("baking"))
+        }
         Some(Phase::RollingBack | Phase::Held | Phase::Complete) | None => starting(outline),
     }
 }
@@ -202,7 +244,7 @@ fn going_back(outline: &Outline<'_>, counts: Counts) -> Assessment {
         let said = of_revisions("rolling-back")
             .with("nodes", &nodes_text(counts.on_target))
             .with("n", &counts.on_target);
-        return Assessment::new(Outcome::Failed, "RollingBack", said);
+        return Assessment::new(Outcome::Failed, Phase::RollingBack, said);
     }
-    Assessment::new(Outcome::Failed, "Held", of_revisions("held"))
+    Assessment::new(Outcome::Failed, Phase::Held, of_revisions("held"))
 }

@@ -43,7 +43,7 @@ pub mod status;
 pub(crate) mod tests;
 mod text;
 
-pub use assess::Outcome;
+pub use assess::{Outcome, ReportedPhase};
 pub use sentence::{SENTENCES, Sentence};
 pub use text::ordinal;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use kennel_types::Timestamp;
 use serde::Serialize;
 
-use super::assess::{Assessment, Outcome, assess};
+use super::assess::{Assessment, Outcome, ReportedPhase, assess};
 use super::outline::Outline;
 use super::plan::{Course, Plan, PlannedStage, StageState, bake_left, planned};
 use super::policy::Policy;
@@ -61,8 +61,7 @@ pub struct Status {
     pub namespace: String,
     pub name: String,
     pub outcome: Outcome,
-    /// The phase of the rollout, or what stands in its way: `Starting`, `PausedByHand`, `Frozen`, `PolicyInvalid`.
-    pub phase: String,
+    pub phase: ReportedPhase,
     pub message: String,
     /// The message by its code.
     #[serde(skip)]
@@ -237,7 +236,7 @@ impl Status {
                 }
                 (StageState::Ahead, _) => "ahead".to_owned(),
                 (StageState::Present, Some(left)) => format!("{}, {left} left", self.phase),
-                (StageState::Present, None) => self.phase.clone(),
+                (StageState::Present, None) => self.phase.to_string(),
             };
             let mark = if stage.state == StageState::Present {
                 '>'

@@ -9,7 +9,7 @@ use super::rejection::{Reason, Rejection};
 use super::requirements::Class;
 use super::resources::Resources;
 use crate::lifecycle::taints::UNSCHEDULABLE;
-use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, first_untolerated};
+use crate::taint::{Taint, TaintEffect, first_untolerated};
 
 /// The pod to schedule.
 pub(super) struct Candidate<'a> {
@@ -51,10 +51,10 @@ impl Candidate<'_> {
     fn filter_by_node(&self, info: &NodeInfo) -> Result<(), Rejection> {
         let rules = &self.class.requirements.rules;
         let tolerated = |taints: &[Taint]| {
-            first_untolerated(taints, rules.tolerations(), &[NO_SCHEDULE, NO_EXECUTE]).is_none()
+            first_untolerated(taints, rules.tolerations(), TaintEffect::repels).is_none()
         };
         let view = &info.view;
-        if view.unschedulable && !tolerated(&[Taint::new(UNSCHEDULABLE, NO_SCHEDULE)]) {
+        if view.unschedulable && !tolerated(&[Taint::new(UNSCHEDULABLE, TaintEffect::NoSchedule)]) {
             return Err(Rejection::unresolvable(Reason::Unschedulable));
         }
         if !tolerated(&view.taints) {

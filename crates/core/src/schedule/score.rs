@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::node::{Node, NodeId, NodeInfo, Usage};
 use super::requirements::PodRequirements;
-use crate::taint::{PREFER_NO_SCHEDULE, Toleration};
+use crate::taint::{TaintEffect, Toleration};
 
 const MAX_SCORE: i64 = 100;
 const TAINTS: i64 = 3;
@@ -71,12 +71,13 @@ fn scaled(value: i64, most: i64) -> i64 {
 }
 
 fn untolerated(requirements: &PodRequirements, info: &NodeInfo) -> i64 {
-    let advises = |effect: &str| effect.is_empty() || effect == PREFER_NO_SCHEDULE;
+    let advises =
+        |effect: &TaintEffect| effect.is_empty() || *effect == TaintEffect::PreferNoSchedule;
     let tolerations = requirements.rules.tolerations();
     let tolerates = |t: &Toleration, taint| advises(&t.effect) && t.tolerates(taint);
     let taints = info.view.taints.iter();
     taints
-        .filter(|taint| taint.effect == PREFER_NO_SCHEDULE)
+        .filter(|taint| taint.effect == TaintEffect::PreferNoSchedule)
         .filter(|taint| !tolerations.iter().any(|t| tolerates(t, taint)))
         .map(|_| 1)
         .sum()

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::service as api;
+use kennel_types::service::{self as api, ServiceType, SessionAffinity, TrafficPolicy};
 
 use super::{AFFINITY_TIMEOUT, Protocol};
 
@@ -33,7 +33,7 @@ pub(super) struct ServicePort {
 impl Spec {
     /// `None` for services without an address: headless ones and external names.
     pub(super) fn read(spec: &api::ServiceSpec, names: &mut Names) -> Option<Self> {
-        if spec.r#type == "ExternalName" {
+        if spec.r#type == ServiceType::ExternalName {
             return None;
         }
         let mut addresses = spec.cluster_ips.iter();
@@ -46,7 +46,10 @@ impl Spec {
         if cluster_ips.is_empty() {
             return None;
         }
-        let external = matches!(&*spec.r#type, "NodePort" | "LoadBalancer");
+        let external = matches!(
+            spec.r#type,
+            ServiceType::NodePort | ServiceType::LoadBalancer
+        );
         let ports = spec.ports.iter().filter_map(|port| {
             Some(ServicePort {
                 name: names.get(&port.name),
@@ -59,14 +62,14 @@ impl Spec {
         let timeout = timeout.map_or(AFFINITY_TIMEOUT, |seconds| {
             Duration::from_secs(seconds.into())
         });
-        let external_local = external && spec.external_traffic_policy == "Local";
-        let checked = spec.r#type == "LoadBalancer" && external_local;
+        let external_local = external && spec.external_traffic_policy == TrafficPolicy::Local;
+        let checked = spec.r#type == ServiceType::LoadBalancer && external_local;
         Some(Self {
             cluster_ips,
             ports: ports.collect(),
-            internal_local: spec.internal_traffic_policy == "Local",
+            internal_local: spec.internal_traffic_policy == TrafficPolicy::Local,
             external_local,
-            affinity: (spec.session_affinity == "ClientIP").then_some(timeout),
+            affinity: (spec.session_affinity == SessionAffinity::ClientIp).then_some(timeout),
             health_check_node_port: if checked {
                 spec.health_check_node_port
             } else {

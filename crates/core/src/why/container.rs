@@ -76,7 +76,7 @@ pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Option<Finding> {
         })
 }
 
-/// What the status of a pod says of its failure, without its events: for who has seen a pod that is gone meanwhile.
+/// Why a pod failed, from its status alone: for callers that keep the status of a pod that is deleted by now.
 pub fn shown_failure(pod: &PodSnapshot) -> Option<String> {
     let of_container = container_cases(pod).find_map(|container| {
         let (state, last) = (&container.status?.state, &container.status?.last_state);

@@ -10,7 +10,7 @@ use crate::affinity::{NodeSelector, Part};
 use crate::daemonset::NodeView;
 use crate::daemonset::fit::{Fit, NOT_READY_TAINTS, Rule, Rules};
 use crate::selector::{Operator, Requirement};
-use crate::taint::{NO_SCHEDULE, Taint, Toleration};
+use crate::taint::{Taint, TaintEffect, Toleration};
 
 /// In the order of evaluation.
 pub(super) fn checks(rules: &Rules, node: &NodeView) -> Vec<Check> {
@@ -32,7 +32,7 @@ pub(super) fn find(case: &Case<'_>, fit: Fit) -> Finding {
         .checks(view)
         .filter_map(|(rule, holds)| (!holds).then_some(rule))
         .collect();
-    let is_not_ready = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if NOT_READY_TAINTS.contains(&t.key.as_str()) && t.effect == NO_SCHEDULE);
+    let is_not_ready = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if NOT_READY_TAINTS.contains(&t.key.as_str()) && t.effect == TaintEffect::NoSchedule);
     let lacks_network = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if t.key == network::TAINT);
     let passes = |rule: &Rule<'_>| is_not_ready(rule) || lacks_network(rule);
     let has_pods = !case.place.pods.is_empty();

@@ -11,7 +11,7 @@ use crate::affinity::Part;
 use crate::daemonset::fit::NOT_READY_TAINTS;
 use crate::daemonset::fit::{Rule, Rules, parse_tolerations};
 use crate::selector::{Operator, Requirement};
-use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration};
+use crate::taint::{Taint, Toleration};
 
 /// The misspellings of one template.
 #[derive(Debug, Default)]
@@ -124,9 +124,7 @@ impl Typos {
             return;
         }
         let repels = |taint: &Taint| {
-            let effect = &taint.effect;
-            let is_repelling = effect == NO_SCHEDULE || effect == NO_EXECUTE;
-            is_repelling && !NOT_READY_TAINTS.contains(&taint.key.as_str())
+            taint.effect.repels() && !NOT_READY_TAINTS.contains(&taint.key.as_str())
         };
         let tolerated = |taint: &Taint| rules.tolerations().iter().any(|t| t.tolerates(taint));
         let candidates = taints().filter(|(_, taint)| repels(taint) && !tolerated(taint));

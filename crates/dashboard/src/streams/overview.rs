@@ -154,7 +154,7 @@ fn fresh(view: &View, set: &Set, now: Instant) -> Known {
         desired: counts.eligible(),
         stage: stage_of(&status, &status.stages),
         outcome: status.outcome,
-        phase: status.phase.clone(),
+        phase: status.phase.to_string(),
         paused: rollout::paused(set.picture().daemon_set()),
         trouble: trouble(status.outcome, counts),
         message: status.message,

@@ -67,7 +67,7 @@ pub(super) fn rollout(view: &View, set: &Set) -> (Rollout, Stages) {
             .map(|stage| shown(stage, &status, times))
             .collect(),
         next: status.next.into_iter().map(typed).collect(),
-        phase: status.phase,
+        phase: status.phase.to_string(),
         actions,
         now,
     };
@@ -95,7 +95,7 @@ fn times(history: &History) -> &[StageEntry] {
 
 fn shown(stage: &PlannedStage, status: &Status, times: &[StageEntry]) -> Stage {
     let time = times.iter().find(|time| time.stage == stage.stage);
-    let bakes = stage.state == StageState::Present && status.phase == Phase::Baking.to_string();
+    let bakes = stage.state == StageState::Present && status.phase == Phase::Baking.into();
     let bake_began = status.since.filter(|_| bakes);
     let bake_millis = i64::try_from(stage.bake_seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
     Stage {

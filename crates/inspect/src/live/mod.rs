@@ -117,7 +117,7 @@ struct Updater {
 }
 
 impl Updater {
-    /// Watches for ever; anew when the one DaemonSet was replaced by one with another selector.
+    /// Watches for ever, and restarts the watches when the DaemonSet is replaced by one with another selector.
     async fn run(self, mut selector: Option<String>) {
         loop {
             let links: Links = Arc::new(watch::Sender::default());

@@ -45,13 +45,13 @@ pub(super) enum Input {
     Undecodable,
 }
 
-/// A pod, and what it says of its failure: it may be gone before anybody asks.
+/// A pod with its failure: it may be deleted before anybody asks.
 pub(super) struct SeenPod {
     pub(super) view: PodView,
     pub(super) shows: Shows,
 }
 
-/// What a pod says of its failure.
+/// The failure of a pod, from its status.
 pub(super) enum Shows {
     /// Nothing that can be one.
     Nothing,

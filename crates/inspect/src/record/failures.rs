@@ -14,13 +14,13 @@ pub struct Failures {
     began: Timestamp,
     all: Vec<Failure>,
     /// Of each entry, what else is known.
-    shown: Vec<Shown>,
+    details: Vec<FailureDetail>,
     /// By index of the node in the view: its entry.
     entries: BTreeMap<usize, usize>,
 }
 
 /// What is known of a failure beside what is told.
-struct Shown {
+struct FailureDetail {
     /// What the picture says.
     reason: String,
     /// The pod that failed.
@@ -35,7 +35,7 @@ impl Failures {
         Self {
             began,
             all: Vec::new(),
-            shown: Vec::new(),
+            details: Vec::new(),
             entries: BTreeMap::new(),
         }
     }
@@ -65,7 +65,7 @@ impl Failures {
             let cause = cause.and_then(|failed| failed.cause.clone());
             let reason = set.picture().reason(node).map(|reason| reason.to_string());
             let message = text(reason.as_deref().unwrap_or_default(), cause.as_deref());
-            let shown = Shown {
+            let detail = FailureDetail {
                 reason: reason.unwrap_or_default(),
                 pod: set
                     .picture()
@@ -76,9 +76,9 @@ impl Failures {
             if let Some(entry) = entry {
                 self.all[entry].until = None;
                 self.all[entry].message = message;
-                self.shown[entry] = shown;
+                self.details[entry] = detail;
             } else {
-                self.push(view, node, (at, None), message, shown);
+                self.push(view, node, (at, None), message, detail);
             }
         }
         for (node, failed) in set.failed() {
@@ -86,12 +86,12 @@ impl Failures {
                 let at = self.at(failed.at);
                 let reason = failed.reason.to_string();
                 let message = text(&reason, failed.cause.as_deref());
-                let shown = Shown {
+                let detail = FailureDetail {
                     reason,
                     pod: None,
                     explained: failed.cause.is_some(),
                 };
-                self.push(view, *node, (at, Some(at)), message, shown);
+                self.push(view, *node, (at, Some(at)), message, detail);
             }
         }
     }
@@ -102,11 +102,11 @@ impl Failures {
         node: usize,
         (at, until): (u64, Option<u64>),
         message: String,
-        shown: Shown,
+        detail: FailureDetail,
     ) {
         let name = view.nodes().name(node);
         self.entries.insert(node, self.all.len());
-        self.shown.push(shown);
+        self.details.push(detail);
         self.all.push(Failure {
             node: name.map(ToString::to_string).unwrap_or_default(),
             at: Some(at),
@@ -122,13 +122,13 @@ impl Failures {
     /// Enters the causes that are known by now: of nodes that still fail, and of those that have stopped to if the cause is of
     /// the pod that failed.
     pub fn note_causes(&mut self, causes: &Causes) {
-        for (failure, shown) in self.all.iter_mut().zip(&self.shown) {
+        for (failure, detail) in self.all.iter_mut().zip(&self.details) {
             let Some(cause) = causes.get(&failure.node) else {
                 continue;
             };
-            let same = shown.pod.is_some() && cause.pod.as_deref() == shown.pod.as_deref();
-            if !shown.explained && (failure.until.is_none() || same) {
-                failure.message = text(&shown.reason, Some(&cause.message));
+            let same = detail.pod.is_some() && cause.pod.as_deref() == detail.pod.as_deref();
+            if !detail.explained && (failure.until.is_none() || same) {
+                failure.message = text(&detail.reason, Some(&cause.message));
             }
         }
     }

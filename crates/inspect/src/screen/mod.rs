@@ -1,4 +1,4 @@
-//! A rollout on a terminal: plain ANSI text, drawn anew for each size. Pure.
+//! A rollout on a terminal: plain ANSI text, drawn again for each size. Pure.
 //!
 //! ```text
 //!   Frame (status, cells, rate, failures) ─▶ waffle, lines ─▶ the text of one screen
@@ -53,7 +53,7 @@ pub struct Size {
 
 /// Whether a rollout updates nodes: it does not bake, wait or go back.
 pub fn updates(status: &Status) -> bool {
-    status.outcome == Outcome::Progressing && status.phase == Phase::Updating.to_string()
+    status.outcome == Outcome::Progressing && status.phase == Phase::Updating.into()
 }
 
 impl Frame<'_> {
@@ -206,7 +206,7 @@ impl Frame<'_> {
         let mut lines = vec![String::new()];
         for stage in stages.iter().skip(first).take(STAGES_MAX) {
             let (mark, state) = match stage.state {
-                StageState::Present => ('>', self.status.phase.clone()),
+                StageState::Present => ('>', self.status.phase.to_string()),
                 StageState::Done => (' ', "done".to_owned()),
                 StageState::PassedOver => (' ', "adds no node".to_owned()),
                 StageState::Ahead if stage.manual => {

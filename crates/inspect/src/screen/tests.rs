@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kennel_core::picture::CellState;
 use kennel_core::rollout::outline::{Input, Outline};
 use kennel_core::rollout::plan::{PlannedStage, StageState};
+use kennel_core::rollout::state::Phase;
 use kennel_core::rollout::status::{Counts, Status, Suggestion};
 use kennel_core::rollout::{Outcome, Sentence};
 use kennel_types::Timestamp;
@@ -47,7 +48,7 @@ fn status(stages: Vec<PlannedStage>) -> Status {
     });
     let mut status = Status::of(&outline, |_| None);
     status.outcome = Outcome::Progressing;
-    status.phase = "Updating".to_owned();
+    status.phase = Phase::Updating.into();
     status.message = "stage 2 of 3 (50%), 4 of 5 nodes healthy".to_owned();
     status.stable = Some("5d8b".to_owned());
     status.target = Some("7c9f".to_owned());
@@ -205,7 +206,7 @@ fn a_bake_has_an_estimated_end_however_long_it_lasts() {
     for second in 0..=10 {
         pace.note(at(second), usize::try_from(second / 2).unwrap(), true);
     }
-    status.phase = "Baking".to_owned();
+    status.phase = Phase::Baking.into();
     status.since = Some(at(10));
     status.earliest_end = Some(at(3610));
     for second in (20..=3490).step_by(10) {

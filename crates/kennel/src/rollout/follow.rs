@@ -153,7 +153,7 @@ pub(super) struct Present<'a> {
 impl Present<'_> {
     /// Whether it has an outcome: it is complete, has failed and is not on the way back, or a person has to do something.
     pub(super) fn has_outcome(&self) -> bool {
-        let goes_back = self.status.phase == Phase::RollingBack.to_string();
+        let goes_back = self.status.phase == Phase::RollingBack.into();
         self.status.outcome != Outcome::Progressing && !goes_back
     }
 }

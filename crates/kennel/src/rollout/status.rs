@@ -182,7 +182,7 @@ impl<'a> Watch<'a> {
         self.changes
             .get_or_insert_with(|| changes(client, namespace, name, &selector));
         self.show(&status)?;
-        let goes_back = status.phase == Phase::RollingBack.to_string();
+        let goes_back = status.phase == Phase::RollingBack.into();
         let outcome = status.outcome;
         let ends = outcome != Outcome::Progressing && !goes_back;
         if ends {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use kennel_core::picture::{CellState, Counts};
-use kennel_core::rollout::Outcome;
 use kennel_core::rollout::status::Status;
+use kennel_core::rollout::{Outcome, ReportedPhase};
 use kennel_inspect::record::{Causes, Failures};
 use kennel_inspect::screen::{FAILURES_MAX, Frame, Pace, Size, printable};
 use kennel_inspect::{screen, snapshot};
@@ -133,7 +133,7 @@ impl Watch {
 #[derive(Default)]
 struct Lines {
     /// Phase and stage.
-    phase: Option<(String, Option<usize>)>,
+    phase: Option<(ReportedPhase, Option<usize>)>,
     last: String,
     at: Timestamp,
     failures: usize,
@@ -162,7 +162,7 @@ impl Lines {
         let numbers = numbers.map(|state| format!("{} {}", counts.get(state), state.name()));
         let numbers: Vec<String> = numbers.collect();
         let line = format!("{} ({})", printable(&status.message), numbers.join(", "));
-        let phase = Some((status.phase.clone(), status.stage));
+        let phase = Some((status.phase, status.stage));
         let since = frame.now.saturating_since(self.at).as_secs();
         if phase != self.phase || (line != self.last && since >= LINE_EVERY_SECONDS) {
             let _ = writeln!(text, "{clock} {line}");

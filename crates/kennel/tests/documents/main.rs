@@ -7,6 +7,7 @@
 
 mod api_reference;
 mod architecture;
+mod commits;
 mod deploy;
 mod errors;
 mod links;

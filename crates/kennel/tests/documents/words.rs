@@ -60,3 +60,127 @@ fn help_says_rejected_and_is_not_a() {
         assert!(!line.contains("refuse"), "{line}");
     }
 }
+
+/// Names of modules that say nothing to a Kubernetes or Rust engineer. The terms that replaced them are in the code map of
+/// ARCHITECTURE.md.
+const MODULES: [&str; 27] = [
+    "album",
+    "bell",
+    "carried",
+    "desk",
+    "dice",
+    "door",
+    "fate",
+    "flight",
+    "household",
+    "keep",
+    "keeper",
+    "lean",
+    "look",
+    "parts",
+    "patience",
+    "plain",
+    "seen",
+    "shape",
+    "showcase",
+    "strangers",
+    "surroundings",
+    "tell",
+    "turn",
+    "voice",
+    "witness",
+    "witnesses",
+    "world",
+];
+
+/// How comments began or ended that named no actor.
+const PHRASES: [&str; 8] = [
+    "goes on on",
+    "has shown nothing",
+    "in their favour",
+    "lets it be",
+    "of what is gone",
+    "was said before of",
+    "who does not know it",
+    "whose turn it becomes",
+];
+
+/// The names of the modules that a file is or declares.
+fn modules(path: &Path, text: &str) -> Vec<String> {
+    let declared = text.lines().filter_map(|line| {
+        let (visibility, rest) = line.trim_start().split_once("mod ")?;
+        let is_declaration = visibility.is_empty() || visibility.starts_with("pub");
+        let name = rest.trim_end_matches(['{', ';', ' ']);
+        is_declaration.then(|| name.to_owned())
+    });
+    let own = path.with_extension("");
+    let own = own
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    declared.chain(own).collect()
+}
+
+/// What is wrong with a comment: a subject that is nobody, or one of the phrases.
+fn riddle(line: &str) -> Option<&str> {
+    let comment = line.trim_start().strip_prefix("//")?;
+    let comment = comment.trim_start_matches(['/', '!', ' ']);
+    let found = PHRASES
+        .into_iter()
+        .find(|phrase| comment.to_lowercase().contains(phrase));
+    let subject = ["Who ", "Whose ", "Whom "];
+    let subject = subject.into_iter().find(|word| comment.starts_with(word));
+    found.or(subject)
+}
+
+#[test]
+fn modules_and_comments_use_the_terms_of_the_field() {
+    let mut found = Vec::new();
+    for dir in ["crates", "xtask", "fuzz"] {
+        sources(&root().join(dir), &mut found);
+    }
+    for path in found {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for module in modules(&path, &text) {
+            let is_banned = MODULES.contains(&module.as_str());
+            assert!(!is_banned, "{}: module {module}", path.display());
+        }
+        // This file names the phrases.
+        if path.ends_with("documents/words.rs") {
+            continue;
+        }
+        for line in text.lines() {
+            assert_eq!(riddle(line), None, "{}: {line}", path.display());
+        }
+    }
+}
+
+#[test]
+fn riddles_in_comments_and_names_are_found() {
+    assert_eq!(
+        riddle("    /// Who has run for so long begins with a short rest again."),
+        Some("Who ")
+    );
+    assert_eq!(
+        riddle("// Nobody cares: it lets it be."),
+        Some("lets it be")
+    );
+    assert_eq!(riddle("let who = 1; // Who"), None);
+    assert_eq!(
+        riddle("//! The client of a request, who is anonymous."),
+        None
+    );
+    let path = Path::new("src/node/voice.rs");
+    let text = "pub(crate) mod keeper;\nmod tests {\n// mod door;\n";
+    assert_eq!(modules(path, text), ["keeper", "tests", "voice"]);
+}
+
+#[test]
+fn the_index_of_the_documentation_names_topics() {
+    let index = std::fs::read_to_string(root().join("docs/README.md")).unwrap();
+    for line in index.lines() {
+        let words = line.to_lowercase();
+        let mut words = words.split(|c: char| !c.is_alphanumeric());
+        let person = words.find(|word| ["who", "whose", "somebody", "nobody"].contains(word));
+        assert_eq!(person, None, "{line}");
+    }
+}

@@ -42,7 +42,7 @@ impl BaseChain {
         self.hook == INPUT && self.is_ipv4()
     }
 
-    /// What its policy says of packets that come to its end.
+    /// The policy for packets that reach its end.
     pub fn policy(&self) -> Verdict {
         match self.policy {
             Some(DROP) => Verdict::Refuse,

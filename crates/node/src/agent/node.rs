@@ -1,7 +1,7 @@
 //! The Node object: metadata, status and conditions. Pure; [`super::register`] and [`super::heartbeat`] write it.
 
 use kennel_core::pod::eviction::{Pressures, Signal};
-use kennel_types::{Condition, ConditionType, version};
+use kennel_types::{Condition, ConditionStatus, ConditionType, version};
 use serde_json::{Map, Value, json};
 
 use super::machine::{self, Machine};
@@ -91,7 +91,9 @@ pub fn network_condition(state: &NetworkState, stored: &Value, boot_id: &str) ->
             match ours {
                 Some((condition, reason)) if same_boot => {
                     let message = condition["message"].as_str().unwrap_or_default();
-                    Some(network_is(condition["status"] == "True", reason, message))
+                    let status = condition["status"].as_str().unwrap_or_default();
+                    let unavailable = ConditionStatus::from(status) == ConditionStatus::True;
+                    Some(network_is(unavailable, reason, message))
                 }
                 Some(_) => Some(network_starts()),
                 None => required.then(network_starts),
@@ -286,7 +288,6 @@ pub(super) fn addresses(settings: &Settings) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use kennel_types::ConditionStatus;
 
     use super::*;
 

@@ -14,7 +14,7 @@ use super::volumes::{self, VolumeError, VolumeSources};
 use super::write_lock::{Removal, WriteLock};
 use super::{Shared, limits, security};
 use crate::files::create_public_dir;
-use crate::json::{flag, list, long_running_containers, map, text};
+use crate::json::{flag, list, long_running_containers, text, text_map};
 use crate::pods::{Pod, start_failure};
 use crate::runtime::{Dns, PortMapping, SandboxConfig};
 
@@ -120,8 +120,8 @@ impl Shared {
             privileged: own.privileged,
             security: own,
             cgroup: limits::cgroup(pod),
-            labels: map(pod.metadata(), "labels"),
-            annotations: map(pod.metadata(), "annotations"),
+            labels: text_map(pod.metadata(), "labels"),
+            annotations: text_map(pod.metadata(), "annotations"),
             handler: self
                 .runtime_handler(pod)
                 .await

@@ -19,8 +19,8 @@ mod node_endpoints;
 mod response;
 mod route;
 mod server;
-mod strangers;
 pub mod stream;
+mod unauthenticated;
 mod usage;
 
 pub use self::node_endpoints::METRICS;

@@ -21,12 +21,12 @@ use super::auth::{self, Auth, User};
 use super::handlers::Handlers;
 use super::response::{HttpError, HttpResponse};
 use super::route::Route;
-use super::strangers::{Stranger, Strangers};
+use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use crate::agent::{AgentHealth, Settings};
 use crate::pods::PodCache;
 use crate::runtime::Runtime;
 
-/// Each connection carries one request of the API server at a time. [`super::strangers`] bounds those of unknown callers.
+/// Each connection carries one request of the API server at a time. [`super::unauthenticated`] bounds those of unknown callers.
 const CONNECTIONS_MAX: usize = 512;
 const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for a request's head to arrive.
@@ -87,20 +87,20 @@ struct Shared {
 
 async fn accept_all(listener: &TcpListener, shared: &Arc<Shared>, connections: &TaskTracker) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let strangers = Arc::new(Strangers::default());
+    let unauthenticated = Arc::new(UnauthenticatedConnections::default());
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
             return;
         };
         match listener.accept().await {
             Ok((socket, peer)) => {
-                let Some(stranger) = strangers.admit(peer.ip()) else {
+                let Some(counted) = unauthenticated.admit(peer.ip()) else {
                     tracing::debug!(%peer, "rejecting a connection: too many from this address");
                     continue;
                 };
                 let shared = Arc::clone(shared);
                 connections.spawn(async move {
-                    serve_connection(socket, stranger, shared).await;
+                    serve_connection(socket, counted, shared).await;
                     drop(permit);
                 });
             }
@@ -112,7 +112,11 @@ async fn accept_all(listener: &TcpListener, shared: &Arc<Shared>, connections: &
     }
 }
 
-async fn serve_connection(socket: TcpStream, stranger: Stranger, shared: Arc<Shared>) {
+async fn serve_connection(
+    socket: TcpStream,
+    counted: UnauthenticatedConnection,
+    shared: Arc<Shared>,
+) {
     set_socket_options(&socket);
     let acceptor = TlsAcceptor::from(Arc::clone(&shared.tls.borrow()));
     let handshake = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(socket));
@@ -122,8 +126,8 @@ async fn serve_connection(socket: TcpStream, stranger: Stranger, shared: Arc<Sha
         Err(_) => return tracing::debug!("TLS handshake took too long"),
     };
     let user = auth::certificate_user(stream.get_ref().1.peer_certificates());
-    // The others count until their connection ends.
-    let _stranger = user.is_none().then_some(stranger);
+    // Without a certificate, it counts until the connection ends.
+    let _counted = user.is_none().then_some(counted);
     let service = service_fn(|request| {
         let (shared, user) = (Arc::clone(&shared), user.clone());
         async move { Ok::<_, Infallible>(handle(&shared, user.as_ref(), request).await) }

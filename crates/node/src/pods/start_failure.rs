@@ -3,36 +3,37 @@
 use std::fmt::Display;
 
 use kennel_core::pod::tracker::StartFailure;
+use kennel_types::pod::WaitingReason;
 
 /// The container's configuration is invalid or incomplete.
 pub(crate) fn container_config(error: impl Display) -> StartFailure {
     StartFailure {
-        reason: "CreateContainerConfigError",
-        backoff_reason: "CreateContainerConfigError",
+        reason: WaitingReason::CreateContainerConfigError,
+        backoff_reason: WaitingReason::CreateContainerConfigError,
         message: error.to_string(),
     }
 }
 
 pub(crate) fn mount(volume: &str, error: impl Display) -> StartFailure {
     StartFailure {
-        reason: "FailedMount",
-        backoff_reason: "ContainerCreating",
+        reason: WaitingReason::Other("FailedMount"),
+        backoff_reason: WaitingReason::ContainerCreating,
         message: format!("MountVolume.SetUp failed for volume \"{volume}\" : {error}"),
     }
 }
 
 pub(crate) fn sandbox(error: impl Display) -> StartFailure {
     StartFailure {
-        reason: "FailedCreatePodSandBox",
-        backoff_reason: "ContainerCreating",
+        reason: WaitingReason::Other("FailedCreatePodSandBox"),
+        backoff_reason: WaitingReason::ContainerCreating,
         message: format!("Failed to create pod sandbox: {error}"),
     }
 }
 
 pub(crate) fn pod_directories(error: impl Display) -> StartFailure {
     StartFailure {
-        reason: "FailedToMakePodDataDirectories",
-        backoff_reason: "ContainerCreating",
+        reason: WaitingReason::Other("FailedToMakePodDataDirectories"),
+        backoff_reason: WaitingReason::ContainerCreating,
         message: format!("error making pod data directories: {error}"),
     }
 }

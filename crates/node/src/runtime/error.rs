@@ -1,5 +1,7 @@
 //! Errors of runtimes, by how users see them.
 
+use kennel_types::pod::WaitingReason;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// See the [module](self).
@@ -18,8 +20,7 @@ pub enum Error {
     TimedOut(String),
     #[error("{message}")]
     Image {
-        /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`, …
-        reason: &'static str,
+        reason: WaitingReason<'static>,
         message: String,
     },
     /// Any other error, in the runtime's words.

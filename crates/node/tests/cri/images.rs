@@ -39,14 +39,14 @@ async fn present_images_are_found(fixture: &Fixture) {
     assert_eq!((image.uid, image.username.as_str()), (Some(1234), ""));
 }
 
-async fn refusal(fixture: &Fixture, image: &str, policy: PullPolicy) -> (&'static str, String) {
+async fn refusal(fixture: &Fixture, image: &str, policy: PullPolicy) -> (String, String) {
     let login = RegistryLogin {
         username: "me".into(),
         password: "secret".into(),
         ..RegistryLogin::default()
     };
     match fixture.cri.image(image, policy, &[login]).await {
-        Err(Error::Image { reason, message }) => (reason, message),
+        Err(Error::Image { reason, message }) => (reason.to_string(), message),
         other => panic!("{other:?}"),
     }
 }

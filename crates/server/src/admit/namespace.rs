@@ -1,5 +1,6 @@
 //! Admission by namespace: nothing is created in a missing or terminating one, and some are never deleted.
 
+use kennel_types::NamespacePhase;
 use serde_json::Value;
 
 use super::{Admission, Notes, Write, pod_security};
@@ -15,7 +16,8 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 pub(super) fn check_open(api: &Api, row: &Resource, namespace: &str, tree: &Value) -> Result<()> {
     let namespaces = registry::core("namespaces");
     let stored = api.stored(namespaces, None, namespace)?;
-    if stored.head.field(namespaces, "status.phase") != Some("Terminating") {
+    let phase = stored.head.field(namespaces, "status.phase");
+    if phase.map(NamespacePhase::from) != Some(NamespacePhase::Terminating) {
         return Ok(());
     }
     let name = tree["metadata"]["name"].as_str().unwrap_or_default();

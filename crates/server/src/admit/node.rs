@@ -1,21 +1,19 @@
 //! Admission of nodes: a new node is tainted not-ready until the node lifecycle controller finds it ready, and
 //! daemons-not-ready until the DaemonSet controller finds its required daemons available (R12.1).
 
-use std::collections::BTreeMap;
-
 use kennel_core::certificates::NODE_USER;
 use kennel_core::daemonset::NodeView;
 use kennel_core::daemonset::fit::Rules;
 use kennel_core::daemonset::required;
 use kennel_core::daemonset::view::Readiness;
-use kennel_core::taint::{NO_SCHEDULE, Taint};
+use kennel_core::taint::{Taint, TaintEffect};
 use serde_json::{Value, json};
 
 use super::{Admission, Write};
 use crate::api::Api;
 use crate::registry;
 use crate::status::Result;
-use crate::tree::text_entries;
+use crate::tree::text_map;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
@@ -60,14 +58,11 @@ fn awaits(daemon_set: &Value, node: &NodeView) -> bool {
 }
 
 fn view(node: &Value) -> NodeView {
-    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-    let labels: BTreeMap<String, String> =
-        text_entries(node, "metadata.labels").map(owned).collect();
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
     let taint = |taint: &Value| <Taint as serde::Deserialize>::deserialize(taint).ok();
     NodeView {
         name: node["metadata"]["name"].as_str().unwrap_or_default().into(),
-        labels,
+        labels: text_map(node, "metadata.labels"),
         taints: taints.filter_map(taint).collect(),
         unschedulable: false,
         ready: Readiness::NotReady,
@@ -75,7 +70,9 @@ fn view(node: &Value) -> NodeView {
 }
 
 fn taint_not_ready(node: &mut Value) {
-    let is_present = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == NO_SCHEDULE;
+    let own = Taint::new(NOT_READY, TaintEffect::NoSchedule);
+    let is_present =
+        |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == own.effect.as_str();
     let taints = &mut node["spec"]["taints"];
     if taints
         .as_array()
@@ -83,7 +80,7 @@ fn taint_not_ready(node: &mut Value) {
     {
         return;
     }
-    super::append(taints, json!({"key": NOT_READY, "effect": NO_SCHEDULE}));
+    super::append(taints, json!(own));
 }
 
 #[cfg(test)]

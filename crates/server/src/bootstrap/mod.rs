@@ -7,10 +7,11 @@ mod services;
 use std::sync::Arc;
 
 use kennel_store::WatchEnd;
+use kennel_types::NamespacePhase;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::object::{self, Document};
+use crate::object::{self, Document, Stored};
 use crate::registry;
 use crate::request::{SERVER, User};
 use crate::status::Result;
@@ -56,9 +57,15 @@ pub(crate) async fn ensure_initial_objects(api: &Arc<Api>) -> Result<()> {
 fn all_namespaces(api: &Api) -> Vec<String> {
     let row = registry::core("namespaces");
     let records = api.all(row);
+    let phase = |record: &Stored| {
+        record
+            .head
+            .field(row, "status.phase")
+            .map(NamespacePhase::from)
+    };
     let open = records
         .iter()
-        .filter(|r| r.head.field(row, "status.phase") != Some("Terminating"));
+        .filter(|record| phase(record) != Some(NamespacePhase::Terminating));
     open.map(|r| r.head.name.to_string()).collect()
 }
 

@@ -8,7 +8,8 @@ use kennel_types::Verb;
 
 use super::pool::Ask;
 use crate::limits;
-use crate::request::path::{Place, Route};
+use crate::registry::Heartbeat;
+use crate::request::path::Route;
 use crate::request::{AuthorizedRequest, Caller, MASTERS, User};
 
 /// The group of nodes.
@@ -224,14 +225,13 @@ fn is_heartbeat(route: &Route, verb: Verb<'_>) -> bool {
     let Route::Objects(place) = route else {
         return false;
     };
-    let Place { row, .. } = place;
-    match (row.group, row.plural, place.subresource.as_deref()) {
-        ("coordination.k8s.io", "leases", None) => {
+    match (place.row.heartbeat, place.subresource.as_deref()) {
+        (Some(Heartbeat::Lease), None) => {
             place.namespace.as_deref() == Some(NODE_LEASES)
                 && matches!(verb, Verb::Get | Verb::Create | Verb::Update | Verb::Patch)
         }
-        ("", "nodes", Some("status")) => matches!(verb, Verb::Update | Verb::Patch),
-        ("", "nodes", None) => verb == Verb::Get,
+        (Some(Heartbeat::Status), Some("status")) => matches!(verb, Verb::Update | Verb::Patch),
+        (Some(Heartbeat::Status), None) => verb == Verb::Get,
         _ => false,
     }
 }

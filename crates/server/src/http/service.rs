@@ -42,7 +42,7 @@ where
     answer_boxed(api, request, caller.into())
 }
 
-/// Boxed, so that the handling of requests is compiled once, in this crate: the code of an `async fn` is generated anew
+/// Boxed, so that the handling of requests is compiled once, in this crate: the code of an `async fn` is generated again
 /// in each crate that polls it.
 fn answer_boxed(
     api: &Arc<Api>,

@@ -4,6 +4,7 @@
 //! the `finalize` subresource may change, and its `metadata.finalizers`. The namespace controller
 //! removes its content.
 
+use kennel_types::NamespacePhase;
 use serde_json::{Value, json};
 
 use super::meta::check_finalizer;
@@ -79,7 +80,11 @@ impl Strategy for Namespace {
     }
 
     fn begin_deletion(&self, object: &mut Value) {
-        set(object, "status.phase", json!("Terminating"));
+        set(
+            object,
+            "status.phase",
+            json!(NamespacePhase::Terminating.as_str()),
+        );
     }
 
     fn blocks_deletion(&self, object: &Value) -> bool {
@@ -91,12 +96,12 @@ impl Strategy for Namespace {
         rollout_policy::validate_namespace(&mut errors, new, Some(old));
         let (phase, words) = if has(new, "metadata.deletionTimestamp") {
             (
-                "Terminating",
+                NamespacePhase::Terminating.as_str(),
                 "may only be 'Terminating' if `deletionTimestamp` is not empty",
             )
         } else {
             (
-                "Active",
+                NamespacePhase::Active.as_str(),
                 "may only be 'Active' if `deletionTimestamp` is empty",
             )
         };

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use kennel_types::TaintEffect;
 use serde_json::{Value, json};
 
 use super::Strategy;
@@ -15,9 +16,6 @@ use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::names;
 use crate::tree;
 use crate::tree::{at, copy_from_old, default_to, has, list, map, remove, same, set, text, texts};
-
-/// The effects a taint may have.
-pub const TAINT_EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 #[derive(Debug)]
 pub struct Node;
@@ -162,7 +160,7 @@ fn check_taints(errors: &mut Errors, object: &Value) {
         if !wrong.is_empty() {
             errors.invalid(&path.child("value"), value, &wrong);
         }
-        choice(errors, taint, &path, "effect", &TAINT_EFFECTS);
+        choice(errors, taint, &path, "effect", &TaintEffect::NAMES);
         let twin = |other: &Value| {
             text(other, "key") == key && text(other, "effect") == text(taint, "effect")
         };

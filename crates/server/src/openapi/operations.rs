@@ -4,7 +4,7 @@ use kennel_types::Verb;
 use serde_json::{Value, json};
 
 use crate::discovery::entry::{Entry, entries};
-use crate::registry::{Scope, Subresource};
+use crate::registry::{Connect, Handler, Scope, Subresource};
 
 /// A kind with its group and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) enum Action {
     /// A container's log, as text.
     Log,
     /// A request that the server forwards to the kubelet API.
-    Connect(&'static str),
+    Connect(Connect, &'static str),
 }
 
 impl Action {
@@ -48,7 +48,7 @@ impl Action {
             Self::Patch => Some(Verb::Patch),
             Self::Delete => Some(Verb::Delete),
             Self::DeleteCollection => Some(Verb::DeleteCollection),
-            Self::Connect(_) => None,
+            Self::Connect(..) => None,
         }
     }
 
@@ -62,7 +62,7 @@ impl Action {
             Self::Patch => ["patch", "patch", "patch"],
             Self::Delete => ["delete", "delete", "delete"],
             Self::DeleteCollection => ["delete", "deletecollection", "delete"],
-            Self::Connect(method) => [method, "connect", "connect"],
+            Self::Connect(_, method) => [method, "connect", "connect"],
         }
     }
 
@@ -161,13 +161,12 @@ impl ResourcePaths<'_> {
         for sub in &self.entry.subresources {
             let path = format!("{one}/{}", sub.name);
             let kind = self.kind_of(sub);
-            // A subresource with options instead of an object is forwarded to the kubelet API.
-            if kind.kind.ends_with("Options") {
-                paths.extend(self.leading_out(path, kind, sub));
-                continue;
-            }
-            let actions: &[Action] = match sub.name {
-                "log" => &[Log],
+            let actions: &[Action] = match sub.handler {
+                Handler::Connect(Connect::Log) => &[Log],
+                Handler::Connect(connect) => {
+                    paths.extend(self.leading_out(path, kind, sub, connect));
+                    continue;
+                }
                 _ => &[Get, Post, Put, Patch],
             };
             paths.push(self.path(path, actions, kind, sub.verbs, sub.name));
@@ -211,7 +210,13 @@ impl ResourcePaths<'_> {
     }
 
     /// The paths of a subresource that is forwarded to the kubelet API; a proxy has further paths.
-    fn leading_out(&self, path: String, kind: GroupVersionKind, sub: &Subresource) -> Vec<Path> {
+    fn leading_out(
+        &self,
+        path: String,
+        kind: GroupVersionKind,
+        sub: &Subresource,
+        connect: Connect,
+    ) -> Vec<Path> {
         let methods = [
             (Verb::Delete, "delete"),
             (Verb::Get, "get"),
@@ -222,11 +227,14 @@ impl ResourcePaths<'_> {
         let served = methods.iter().filter(|(verb, _)| sub.verbs.contains(verb));
         let operations = |with: &str| {
             let each = served.clone().map(|(_, method)| Operation {
-                action: Action::Connect(method),
+                action: Action::Connect(connect, method),
                 kind,
-                id: format!("{}{with}", self.id(Action::Connect(method), sub.name)),
+                id: format!(
+                    "{}{with}",
+                    self.id(Action::Connect(connect, method), sub.name)
+                ),
                 tag: self.tag(),
-                description: self.description(Action::Connect(method), sub.name),
+                description: self.description(Action::Connect(connect, method), sub.name),
             });
             each.collect()
         };
@@ -266,7 +274,7 @@ impl ResourcePaths<'_> {
         };
         let (prefix, kind) = (self.prefix(), self.entry.kind);
         let method = match action {
-            Action::Connect(method) => capitalised(method),
+            Action::Connect(_, method) => capitalised(method),
             Action::DeleteCollection => "Collection".to_owned(),
             _ => String::new(),
         };
@@ -297,7 +305,7 @@ impl ResourcePaths<'_> {
             Action::Patch => format!("partially update {of}the specified {kind}"),
             Action::Delete => format!("delete {article}{kind}"),
             Action::DeleteCollection => format!("delete collection of {kind}"),
-            Action::Connect(method) => {
+            Action::Connect(_, method) => {
                 let method = method.to_uppercase();
                 format!("connect {method} requests to {of}{kind}")
             }

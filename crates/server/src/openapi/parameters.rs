@@ -61,7 +61,7 @@ fn add_contents(rendered: &mut Value, operation: &Operation, dialect: Dialect) {
         Action::List => list_name(&name),
         Action::Get | Action::Post | Action::Put | Action::Patch => name.clone(),
         Action::Delete | Action::DeleteCollection => definition_name(STATUS),
-        Action::Log | Action::Connect(_) => return,
+        Action::Log | Action::Connect(..) => return,
     };
     let reference = json!({"$ref": dialect.reference(&answer)});
     let responses = &mut rendered["responses"];

@@ -1,6 +1,7 @@
 //! The query parameters of operations: names, types and what they mean.
 
 use super::operations::{Action, Operation};
+use crate::registry::Connect;
 
 /// A query or path parameter.
 #[derive(Clone, Copy)]
@@ -145,11 +146,11 @@ const PORTS: &[Parameter] = &[number("ports", "The ports to forward to.")];
 pub(super) fn query_parameters(operation: &Operation) -> impl Iterator<Item = Parameter> {
     let (first, second): (&[Parameter], &[Parameter]) = match operation.action {
         Action::Log => (LOG, &[]),
-        Action::Connect(_) => match operation.kind.kind {
-            "PodExecOptions" => (COMMAND, STREAMS),
-            "PodAttachOptions" => (STREAMS, &[]),
-            "PodPortForwardOptions" => (PORTS, &[]),
-            _ => (&[], &[]),
+        Action::Connect(connect, _) => match connect {
+            Connect::Exec => (COMMAND, STREAMS),
+            Connect::Attach => (STREAMS, &[]),
+            Connect::PortForward => (PORTS, &[]),
+            Connect::Log | Connect::PodProxy | Connect::NodeProxy => (&[], &[]),
         },
         Action::Get => (&[PRETTY], &[]),
         Action::List => (SELECT, WATCH),

@@ -30,7 +30,7 @@ pub struct Files<'a> {
     pub authority: &'a Authority,
     pub dir: &'a Path,
     pub now: Timestamp,
-    /// The names of files to issue anew even if they are valid.
+    /// The names of files to renew even if they are valid.
     pub renew: &'a [&'a str],
     /// New certificates count as issued at this time, if it is later than now.
     pub issue_at: Timestamp,

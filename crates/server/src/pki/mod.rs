@@ -52,7 +52,7 @@ pub struct Options {
     pub clock: Clock,
 }
 
-/// What to issue anew even if it is valid.
+/// What to renew even if it is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Renewal<'a> {
     /// Names of certificates and keys.

@@ -3,8 +3,7 @@
 //! A row says everything the server needs to serve its resource. Discovery, routing and selectors read
 //! its data; the verbs call its rules (`strategy`), its admission, its node restriction, its printer and
 //! its conversion. Admission, verbs, objects, the router and watches do not branch on the name of a kind, which a test
-//! checks. What tells requests apart does: heartbeats (`fairness`), nodes' own objects (`authorize::node`), and events in the
-//! storage quota (`Api`).
+//! checks. What a node may read of other objects does (`authorize::node`).
 
 mod rows;
 mod unserved;
@@ -117,6 +116,15 @@ pub struct Subresource {
     pub handler: Handler,
 }
 
+/// How a node reports with an object that it is alive. Such requests do not wait for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heartbeat {
+    /// By writing it, in the namespace of node leases.
+    Lease,
+    /// By writing its status; the node reads the object itself.
+    Status,
+}
+
 /// The conversion between a row's own version and the version that another row stores.
 #[derive(Clone, Copy)]
 pub struct Conversion {
@@ -156,6 +164,14 @@ pub struct Resource {
     /// Whether a state that a newer one has replaced may be left out of watches: the objects are large, change often, and every
     /// node watches them.
     pub coalesced: bool,
+    /// Whether only few may read its objects: audit policies and logs treat reads as they treat writes.
+    pub sensitive: bool,
+    /// Whether its objects are encrypted at rest.
+    pub encrypted: bool,
+    /// Whether the cluster works without new objects of it: what the storage quota reserves for the cluster is not for them.
+    pub expendable: bool,
+    /// How nodes report with it that they are alive, if they do.
+    pub heartbeat: Option<Heartbeat>,
     /// A member that is stored byte for byte as the client sent it, since controllers compare its bytes.
     pub raw_field: Option<&'static str>,
     /// Set when the row is another version of objects that an earlier row stores.
@@ -422,6 +438,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_encrypted_at_rest_is_sensitive() {
+        let named = |has: fn(&Resource) -> bool| -> Vec<String> {
+            let rows = RESOURCES.iter().filter(|row| has(row));
+            rows.map(Resource::qualified).collect()
+        };
+        assert_eq!(named(|row| row.encrypted), ["secrets"]);
+        assert_eq!(named(|row| row.sensitive), ["secrets"]);
+        let events = ["events", "events.events.k8s.io"];
+        assert_eq!(named(|row| row.expendable), events);
+        let heartbeats = ["nodes", "leases.coordination.k8s.io"];
+        assert_eq!(named(|row| row.heartbeat.is_some()), heartbeats);
+    }
+
+    #[test]
     fn only_rows_with_a_conversion_share_their_storage() {
         for row in RESOURCES {
             let first = RESOURCES.iter().find(|r| r.storage() == row.storage());
@@ -443,9 +473,19 @@ mod tests {
     #[test]
     fn no_module_branches_on_the_name_of_a_kind() {
         let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let mut pending = ["admit", "object", "router.rs", "verbs", "watch"]
-            .map(|name| source.join(name))
-            .to_vec();
+        let mut pending = [
+            "admit",
+            "api.rs",
+            "fairness",
+            "object",
+            "request",
+            "router.rs",
+            "seal",
+            "verbs",
+            "watch",
+        ]
+        .map(|name| source.join(name))
+        .to_vec();
         while let Some(path) = pending.pop() {
             if path.is_dir() {
                 let entries = std::fs::read_dir(&path).unwrap();
@@ -460,6 +500,7 @@ mod tests {
                     format!("match row.{field}"),
                     format!("matches!(row.{field}"),
                     format!("match (row.{field}"),
+                    format!("row.{field}) == ("),
                 ] {
                     assert!(!text.contains(&branch), "{}: {branch}", path.display());
                 }

@@ -4,8 +4,8 @@ use kennel_core::quota::Measurement;
 use kennel_types::Verb;
 
 use super::{
-    Connect, Conversion, EmptyCollection, Handler, Measured, MeasuredSubject, NameRule, Part,
-    PostHandler, Posted, Resource, Scope, Subject, Subresource,
+    Connect, Conversion, EmptyCollection, Handler, Heartbeat, Measured, MeasuredSubject, NameRule,
+    Part, PostHandler, Posted, Resource, Scope, Subject, Subresource,
 };
 use crate::admit::{self, node_restriction};
 use crate::kinds;
@@ -67,6 +67,10 @@ const DEFAULTS: Resource = Resource {
     delete_returns_object: false,
     recreated: false,
     coalesced: false,
+    sensitive: false,
+    encrypted: false,
+    expendable: false,
+    heartbeat: None,
     raw_field: None,
     conversion: None,
     projection: None,
@@ -140,6 +144,7 @@ pub static RESOURCES: &[Resource] = &[
         stored_as: Some("minions"),
         selectable: &["spec.unschedulable"],
         schema: "core.v1.Node",
+        heartbeat: Some(Heartbeat::Status),
         strategy: &kinds::node::Node,
         admission: &admit::node::NodeAdmission,
         node_restriction: &node_restriction::NodeRule,
@@ -229,6 +234,8 @@ pub static RESOURCES: &[Resource] = &[
         kind: "Secret",
         selectable: &["type"],
         schema: "core.v1.Secret",
+        sensitive: true,
+        encrypted: true,
         strategy: &kinds::secret::Secret,
         measurement: Measurement::PlainCount,
         printer: &printers::SECRET,
@@ -268,6 +275,7 @@ pub static RESOURCES: &[Resource] = &[
         plural: "events",
         kind: "Event",
         recreated: true,
+        expendable: true,
         short_names: &["ev"],
         selectable: &[
             "involvedObject.kind",
@@ -396,6 +404,7 @@ pub static RESOURCES: &[Resource] = &[
         kind: "Lease",
         recreated: true,
         schema: "coordination.v1.Lease",
+        heartbeat: Some(Heartbeat::Lease),
         create_on_update: true,
         unconditional_update: false,
         strategy: &kinds::lease::Lease,
@@ -408,6 +417,7 @@ pub static RESOURCES: &[Resource] = &[
         plural: "events",
         kind: "Event",
         recreated: true,
+        expendable: true,
         short_names: &["ev"],
         selectable: &[
             "regarding.kind",

@@ -1,5 +1,8 @@
 //! Parses the paths of the API.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use http::Method;
 use kennel_core::health::Endpoint;
 use kennel_types::Verb;
@@ -119,21 +122,31 @@ impl Route {
     }
 }
 
-/// The segments of which one is in the path of every sensitive read.
-const SENSITIVE_SEGMENTS: [&str; 6] = ["secrets", "log", "exec", "attach", "portforward", "proxy"];
+/// The segments of which one is in the path of every sensitive read: sensitive resources, and subresources that are forwarded.
+static SENSITIVE_SEGMENTS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+    let resources = registry::RESOURCES.iter();
+    let sensitive = resources
+        .clone()
+        .filter(|row| row.sensitive)
+        .map(|row| row.plural);
+    let forwarded = resources
+        .flat_map(|row| row.subresources)
+        .filter(|subresource| matches!(subresource.handler, Handler::Connect(_)))
+        .map(|subresource| subresource.name);
+    sensitive.chain(forwarded).collect()
+});
 
-/// Whether a GET of this path shows what only few may see: secrets, logs, and what `exec`, `attach`, `portforward` and
-/// proxies reach.
+/// Whether a GET of this path shows what only few may see: objects of sensitive resources, logs, and what `exec`, `attach`,
+/// `portforward` and proxies reach.
 pub(crate) fn is_sensitive(path: &str) -> bool {
     // Rules out nearly all paths without parsing them. An encoded segment may stand for any.
     let mut segments = path.split('/');
-    let may_be = segments.any(|s| s.contains('%') || SENSITIVE_SEGMENTS.contains(&s));
+    let may_be = segments.any(|s| s.contains('%') || SENSITIVE_SEGMENTS.contains(s));
     if !may_be {
         return false;
     }
     let route = parse(path);
-    let secrets = |place: &Place| (place.row.group, place.row.plural) == ("", "secrets");
-    matches!(&route, Some(Route::Objects(place)) if secrets(place))
+    matches!(&route, Some(Route::Objects(place)) if place.row.sensitive)
         || route.is_some_and(|route| route.connect().is_some())
 }
 

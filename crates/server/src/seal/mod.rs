@@ -17,12 +17,10 @@ use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use kennel_store::{Opened, Seal, SealError};
 
+use crate::object;
 use keyfile::Contents;
 pub(crate) use keyfile::KEY_BYTES;
 pub use keyfile::KeyFileError;
-
-/// (The keys that sign service-account tokens are files.)
-const ENCRYPTED: &[&str] = &["secrets"];
 
 /// The first byte of an encrypted value. Unencrypted ones are JSON and begin with `{`.
 const VERSION: u8 = 1;
@@ -178,11 +176,9 @@ impl Seal for Keyring {
     }
 }
 
+/// Whether the object of this key is to be encrypted. (The keys that sign service-account tokens are files.)
 fn is_encrypted(key: &str) -> bool {
-    let resource = key
-        .strip_prefix("/registry/")
-        .and_then(|rest| rest.split('/').next());
-    resource.is_some_and(|resource| ENCRYPTED.contains(&resource))
+    object::row_of_key(key).is_some_and(|row| row.encrypted)
 }
 
 /// The keys of a key file, the first of which encrypts, for what is not a stored value.

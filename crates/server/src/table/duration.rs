@@ -1,6 +1,6 @@
 //! Formats durations as kubectl does: `5d3h`.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 
 pub(super) const UNKNOWN: &str = "<unknown>";
 
@@ -40,7 +40,7 @@ pub(super) fn since(then: Option<Timestamp>, now: Timestamp) -> String {
     let Some(then) = then else {
         return UNKNOWN.to_owned();
     };
-    human_duration(now.duration_since(then).as_secs())
+    human_duration(now.millis_since(then) / 1000)
 }
 
 #[cfg(test)]
@@ -80,6 +80,6 @@ mod tests {
 
     #[test]
     fn an_unset_time_is_unknown() {
-        assert_eq!(since(None, Timestamp::UNIX_EPOCH), "<unknown>");
+        assert_eq!(since(None, Timestamp::EPOCH), "<unknown>");
     }
 }

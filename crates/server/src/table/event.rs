@@ -1,6 +1,6 @@
 //! The printers of events. Both API groups have the same columns; the names of their fields differ.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, integer, text as column, wide, widened};

@@ -22,7 +22,7 @@ mod workload;
 #[cfg(test)]
 mod testing;
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::Value;
 
 use crate::registry::Resource;
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn every_printer_makes_a_cell_per_column() {
         for row in RESOURCES {
-            let cells = cells(row, &Value::Null, Timestamp::UNIX_EPOCH);
+            let cells = cells(row, &Value::Null, Timestamp::EPOCH);
             assert_eq!(cells.len(), columns(row).len(), "{}", row.qualified());
         }
     }

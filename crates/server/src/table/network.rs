@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, text as column, wide};

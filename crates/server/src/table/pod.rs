@@ -1,9 +1,9 @@
 //! The printer of pods. As upstream, the status column shows the most specific reason of the containers, or
 //! else the phase.
 
-use jiff::Timestamp;
 use kennel_core::pod::resources::is_sidecar;
-use kennel_types::ConditionStatus;
+use kennel_types::pod::WaitingReason;
+use kennel_types::{ConditionStatus, ConditionType, PodPhase, Timestamp};
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, text as column, wide};
@@ -46,14 +46,16 @@ pub(super) fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
 
 /// The row conditions: a finished pod is `Completed`.
 pub(super) fn conditions(pod: &Value) -> Option<Value> {
-    let (reason, message) = match text(pod, "status.phase") {
-        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
-        "Failed" => ("Failed", "The pod failed."),
+    let phase = phase(pod);
+    let message = match phase {
+        PodPhase::Succeeded => "The pod has completed successfully.",
+        PodPhase::Failed => "The pod failed.",
         _ => return None,
     };
-    Some(json!([
-        {"type": "Completed", "status": "True", "reason": reason, "message": message}
-    ]))
+    Some(json!([{
+        "type": "Completed", "status": ConditionStatus::True.as_str(), "reason": phase.as_str(),
+        "message": message,
+    }]))
 }
 
 #[derive(Clone, Copy, Default)]
@@ -96,13 +98,13 @@ impl Summary {
             sidecar_restarts: Restarts::default(),
         };
         let initializing = summary.read_init_containers(pod);
-        if !initializing || condition(pod, "Initialized") == Some("True") {
+        if !initializing || is_true(pod, ConditionType::Initialized.as_str()) {
             summary.read_containers(pod);
         }
         if is_deleting(pod) {
             if text(pod, "status.reason") == "NodeLost" {
                 "Unknown".clone_into(&mut summary.reason);
-            } else if !matches!(text(pod, "status.phase"), "Succeeded" | "Failed") {
+            } else if !phase(pod).is_terminal() {
                 "Terminating".clone_into(&mut summary.reason);
             }
         }
@@ -130,8 +132,12 @@ impl Summary {
             let waiting = text(status, "state.waiting.reason");
             self.reason = match terminated {
                 Some(terminated) => format!("Init:{}", termination_reason(terminated)),
-                None if !matches!(waiting, "" | "PodInitializing") => format!("Init:{waiting}"),
-                None => format!("Init:{index}/{}", list(pod, "spec.initContainers").len()),
+                None => match WaitingReason::from(waiting) {
+                    WaitingReason::Other("") | WaitingReason::PodInitializing => {
+                        format!("Init:{index}/{}", list(pod, "spec.initContainers").len())
+                    }
+                    reason => format!("Init:{reason}"),
+                },
             };
             return true;
         }
@@ -155,19 +161,27 @@ impl Summary {
             }
         }
         if self.reason == "Completed" && running {
-            let ready = condition(pod, "Ready") == Some(ConditionStatus::True.as_str());
+            let ready = is_true(pod, ConditionType::Ready.as_str());
             let reason = if ready { "Running" } else { "NotReady" };
             reason.clone_into(&mut self.reason);
         }
     }
 }
 
+fn phase(pod: &Value) -> PodPhase {
+    text(pod, "status.phase").into()
+}
+
+fn is_true(pod: &Value, r#type: &str) -> bool {
+    condition(pod, r#type) == Some(ConditionStatus::True.as_str())
+}
+
 /// The reason without those of the containers.
 fn phase_reason(pod: &Value) -> &str {
     const GATED: &str = "SchedulingGated";
-    let gated = list(pod, "status.conditions")
-        .iter()
-        .any(|c| text(c, "type") == "PodScheduled" && text(c, "reason") == GATED);
+    let gated = list(pod, "status.conditions").iter().any(|c| {
+        text(c, "type") == ConditionType::PodScheduled.as_str() && text(c, "reason") == GATED
+    });
     if gated {
         return GATED;
     }
@@ -207,7 +221,7 @@ fn readiness_gates(pod: &Value) -> String {
     }
     let open = gates
         .iter()
-        .filter(|gate| condition(pod, text(gate, "conditionType")) == Some("True"))
+        .filter(|gate| is_true(pod, text(gate, "conditionType")))
         .count();
     format!("{open}/{}", gates.len())
 }

@@ -1,6 +1,6 @@
 //! The printers that registry rows name: which columns a resource has, and how an object becomes cells.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::Value;
 
 use super::{Column, event, network, node, pod, security, small, storage, workload};

@@ -1,6 +1,6 @@
 //! Writes a Table as JSON, row by row, without building a tree of the whole.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -158,13 +158,7 @@ mod tests {
             (&pod, IncludeObject::Object),
         ];
         let metadata = json!({"resourceVersion": "9"});
-        let table = parse(&render(
-            pods(),
-            "v1",
-            &metadata,
-            rows,
-            Timestamp::UNIX_EPOCH,
-        ));
+        let table = parse(&render(pods(), "v1", &metadata, rows, Timestamp::EPOCH));
         assert_eq!(table["kind"], "Table");
         assert_eq!(table["apiVersion"], "meta.k8s.io/v1");
         assert_eq!(table["metadata"], metadata);
@@ -183,13 +177,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_still_has_columns() {
-        let table = parse(&render(
-            pods(),
-            "v1beta1",
-            &json!({}),
-            [],
-            Timestamp::UNIX_EPOCH,
-        ));
+        let table = parse(&render(pods(), "v1beta1", &json!({}), [], Timestamp::EPOCH));
         assert_eq!(table["apiVersion"], "meta.k8s.io/v1beta1");
         assert_eq!(table["rows"], json!([]));
         assert_eq!(table["columnDefinitions"][8]["name"], "Readiness Gates");
@@ -205,7 +193,7 @@ mod tests {
     fn later_events_of_a_watch_leave_the_columns_out() {
         let pod = json!({"metadata": {"name": "p"}});
         let rows = [(&pod, IncludeObject::Metadata)];
-        let now = Timestamp::UNIX_EPOCH;
+        let now = Timestamp::EPOCH;
         let table = parse(&render_event(
             pods(),
             "v1",

@@ -1,6 +1,6 @@
 //! The printers of roles, bindings and certificate signing requests.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, CREATED_AT, Column, NAME, text as column, wide};

@@ -1,7 +1,7 @@
 //! The printers of kinds with few columns.
 
-use jiff::Timestamp;
 use kennel_core::quantity::Quantity;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, boolean, integer, text as column};

@@ -1,6 +1,6 @@
 //! The printers of volumes, claims, storage classes and CSI objects.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, boolean, integer, text as column, wide};

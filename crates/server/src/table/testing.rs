@@ -5,13 +5,13 @@
     reason = "tables of cases read better without borrows"
 )]
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::Value;
 
 use crate::registry::{RESOURCES, Resource};
 
 fn now() -> Timestamp {
-    "2026-01-01T01:00:00Z".parse().expect("a valid time")
+    Timestamp::parse("2026-01-01T01:00:00Z").expect("a valid time")
 }
 
 fn row(group: Option<&str>, plural: &str) -> &'static Resource {

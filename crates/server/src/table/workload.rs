@@ -1,6 +1,6 @@
 //! The printers of DaemonSets, ControllerRevisions and disruption budgets.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, integer, text as column, wide};

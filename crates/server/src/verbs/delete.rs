@@ -3,14 +3,16 @@
 use futures_util::stream::{self, StreamExt as _};
 use kennel_core::managed_fields::Ownership;
 use kennel_store::Durability;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::call::Call;
 use super::options::{DeleteOptions, Propagation};
 use super::update::{Raced, commit, may_be_removed};
-use super::{At, managed_fields, meta, read};
+use super::{At, managed_fields, read};
 use crate::admit;
 use crate::api::Api;
+use crate::clock;
 use crate::kinds::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
 use crate::object::{Document, Stored};
 use crate::registry::{self, Resource};
@@ -188,20 +190,18 @@ fn mark(row: &Resource, tree: &mut Value, options: &DeleteOptions) {
         } else {
             started(tree, earlier)
         };
-        let start = begun.unwrap_or_else(jiff::Timestamp::now);
-        let end = start
-            .saturating_add(jiff::SignedDuration::from_secs(grace))
-            .unwrap_or(start);
-        set(tree, "metadata.deletionTimestamp", meta::time(end).into());
+        let start = begun.unwrap_or_else(clock::now);
+        let end = start.saturating_add_millis(grace.saturating_mul(1000));
+        set(tree, "metadata.deletionTimestamp", end.to_string().into());
         set(tree, "metadata.deletionGracePeriodSeconds", grace.into());
     }
     row.strategy.begin_deletion(tree);
 }
 
 /// When the deletion of an object began.
-fn started(tree: &Value, grace: i64) -> Option<jiff::Timestamp> {
+fn started(tree: &Value, grace: i64) -> Option<Timestamp> {
     let end = tree::time(tree, "metadata.deletionTimestamp")?;
-    end.checked_sub(jiff::SignedDuration::from_secs(grace)).ok()
+    Some(end.saturating_add_millis(grace.saturating_mul(-1000)))
 }
 
 /// The beginning of a deletion counts as a change of the spec.

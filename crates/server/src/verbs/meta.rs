@@ -1,8 +1,8 @@
 //! The metadata fields that the server sets.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::clock;
 use crate::kinds;
 use crate::names;
 use crate::status::{ApiError, Result};
@@ -10,12 +10,7 @@ use crate::tree::{at, remove, set, text};
 
 /// The current time as metadata has it: RFC 3339, whole seconds.
 pub(crate) fn now() -> String {
-    time(Timestamp::now())
-}
-
-/// A time as metadata has it.
-pub(crate) fn time(moment: Timestamp) -> String {
-    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    clock::now().to_string()
 }
 
 /// Prepares the metadata of a new object. Does not generate a name.

@@ -11,8 +11,8 @@ mod parse;
 use std::collections::BTreeMap;
 
 use kennel_core::names;
-use kennel_types::TaintEffect;
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use kennel_types::{Taint, TaintEffect};
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::seeded_random::SeededRandom;
 use crate::stages::{Exit, PodBehaviour};
@@ -47,21 +47,13 @@ pub struct NodeRule {
     /// Assigned to nodes round-robin, by their number.
     pub zones: Vec<String>,
     /// Set at registration.
+    #[serde(deserialize_with = "taints")]
     pub taints: Vec<Taint>,
     /// Overrides the default capacity.
     pub capacity: BTreeMap<String, Amount>,
     /// Times without heartbeats and status updates.
     pub silent: Option<Outage>,
     pub reboot: Option<Outage>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Taint {
-    pub key: String,
-    #[serde(default)]
-    pub value: String,
-    pub effect: TaintEffect,
 }
 
 /// Behaviour of the pods that match.
@@ -104,6 +96,31 @@ pub struct Exits {
 
 fn default_exit_code() -> i32 {
     1
+}
+
+/// Refuses what [`Taint`] tolerates: unknown fields, unknown effects, and taints without a key or an effect.
+fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Taint>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Fields {
+        key: String,
+        #[serde(default)]
+        value: String,
+        effect: String,
+    }
+    let taint = |fields: Fields| -> Result<Taint, D::Error> {
+        let unknown = || {
+            let (effect, names) = (&fields.effect, TaintEffect::NAMES.join(", "));
+            D::Error::custom(format!("{effect} is not an effect: use one of {names}"))
+        };
+        let effect = TaintEffect::parse(&fields.effect).ok_or_else(unknown)?;
+        Ok(Taint {
+            value: fields.value,
+            ..Taint::new(&fields.key, effect)
+        })
+    };
+    let all = Vec::<Fields>::deserialize(deserializer)?;
+    all.into_iter().map(taint).collect()
 }
 
 fn labels<'de, D: Deserializer<'de>>(

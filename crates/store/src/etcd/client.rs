@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use kennel_backoff::Policy;
 use tokio::time::Instant;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -26,8 +27,8 @@ use super::proto::{
 
 /// Above any fragment of a watch, and above most pages of the start; the others are read again in parts.
 const MESSAGE_BYTES_MAX: usize = 32 << 20;
-/// The pause before a call is repeated.
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// The pauses before a call is repeated: short ones, since another member may answer at once.
+const RETRY: Policy = Policy::exponential(Duration::from_millis(50), Duration::from_millis(500));
 /// How long one of several members may take.
 const MEMBER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the first response of a stream may take.
@@ -68,6 +69,7 @@ impl Client {
     ) -> Result<C::Response, CallError> {
         let deadline = Instant::now() + within;
         let mut has_logged_in = false;
+        let mut failures = 0;
         loop {
             let at = self.current.load(Ordering::Relaxed);
             let failed = match self.call_member(at, request.clone(), deadline).await {
@@ -87,10 +89,12 @@ impl Client {
                 CallError::Unclear(_) => C::IS_IDEMPOTENT,
                 _ => false,
             };
-            if !may_repeat || Instant::now() + RETRY_PAUSE >= deadline {
+            let pause = RETRY.delay(failures, fastrand::f64());
+            if !may_repeat || Instant::now() + pause >= deadline {
                 return Err(failed);
             }
-            tokio::time::sleep(RETRY_PAUSE).await;
+            failures = failures.saturating_add(1);
+            tokio::time::sleep(pause).await;
         }
     }
 

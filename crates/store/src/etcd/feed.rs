@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use kennel_backoff::Policy;
 use tonic::Streaming;
 
 use super::load::{self, Loaded};
@@ -17,9 +18,9 @@ use super::proto::{
 use super::shared::{Core, add};
 use crate::record::{Event, Record, Revision};
 
-/// The first pause after the watch broke; it doubles up to the longest.
-const PAUSE_MIN: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// The pauses after the watch broke. They start over after a watch that lasted longer than [`CALM`].
+const PAUSE: Policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(2));
+const CALM: Duration = Duration::from_secs(2);
 /// How long etcd may take to say its newest revision.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long etcd may take to confirm that a watch has been created.
@@ -44,7 +45,7 @@ struct Progress {
 
 /// Feeds memory until the store is closed.
 pub(super) async fn run<H: Send + Sync + 'static>(core: Arc<Core<H>>) {
-    let mut pause = PAUSE_MIN;
+    let mut failures = 0;
     loop {
         let started = Instant::now();
         let end = tokio::select! {
@@ -66,15 +67,16 @@ pub(super) async fn run<H: Send + Sync + 'static>(core: Arc<Core<H>>) {
             }
         };
         core.monitor.failed(&reason);
-        if started.elapsed() > PAUSE_MAX {
-            pause = PAUSE_MIN;
+        if started.elapsed() > CALM {
+            failures = 0;
         }
+        let pause = PAUSE.delay(failures, fastrand::f64());
+        failures = failures.saturating_add(1);
         tracing::warn!("the watch of etcd broke: {reason}");
         tokio::select! {
             () = core.stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
-        pause = PAUSE_MAX.min(pause * 2);
     }
 }
 

@@ -98,7 +98,7 @@ impl std::fmt::Debug for EtcdUser {
     }
 }
 
-/// Who uses this etcd. One server at a time does.
+/// The server that uses this etcd; only one does at a time.
 #[derive(Clone, Debug)]
 pub struct Holder {
     /// Stays over restarts, so that a server that was killed need not wait for its own claim to expire.

@@ -1,5 +1,5 @@
 //! The checksum of a row: CRC-32 of its revisions, its key and its value as stored. It finds bytes that a disk or
-//! another program changed, not those of somebody who computes it anew.
+//! another program changed, not those of an attacker who recomputes it.
 
 pub(super) fn checksum(created: i64, modified: i64, key: &str, stored: &[u8]) -> i64 {
     let mut crc = flate2::Crc::new();

@@ -349,7 +349,7 @@ mod tests {
 
     /// A damaged last commit of a log that was copied would otherwise hide what the copy holds.
     #[test]
-    fn a_checkpoint_begins_the_log_anew() {
+    fn a_checkpoint_restarts_the_log() {
         let dir = tempfile::tempdir().unwrap();
         let mut database = Database::open(&Options::new(dir.path())).unwrap();
         let log = log_check::path_of(&database.path);

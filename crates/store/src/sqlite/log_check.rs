@@ -138,7 +138,7 @@ pub(super) fn holds_failed_commit(database: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// What SQLite's shared index says of the commits that it has made.
+/// The commits that SQLite's shared index knows.
 struct Index {
     frames: u64,
     /// Of the last frame.
@@ -306,7 +306,7 @@ fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 
 struct Check {
     order: ByteOrder,
-    /// Of the header: frames with others are from before the log was begun anew.
+    /// Of the header: frames with others are from before the log was restarted.
     salts: [u8; 8],
     before: Before,
     /// The first frame that does not match its checksum.

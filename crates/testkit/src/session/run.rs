@@ -168,7 +168,7 @@ impl Terminal {
         let (mut child, screen) = self.spawn(&format!("{TAKE}{LEAVE}{command}"));
         let group = Pid::from_child(&child);
         let status = child.wait().expect("sh can be waited for");
-        // Only a group with a member left is remembered: the number of an empty one may be given anew.
+        // Only a group with a member left is remembered: the kernel may reuse the number of an empty one.
         if test_kill_process_group(group).is_ok() {
             self.groups.push(group);
         }

@@ -44,8 +44,8 @@ fn set() -> Identity {
     Identity::new("default", "set", "uid-set")
 }
 
-fn witness(act: Act, pod: &str) -> Witness {
-    Witness {
+fn foreign_write(act: Act, pod: &str) -> ForeignWrite {
+    ForeignWrite {
         act,
         pod: pod.to_owned(),
         instance: String::new(),
@@ -55,7 +55,7 @@ fn witness(act: Act, pod: &str) -> Witness {
 /// Whether it looks for events, and finds a conflict if another controller's event names the pod.
 fn conflicts(watch: &mut ConflictWatch, act: Act, pod: &str) -> bool {
     let due = watch.take_due(LATER).is_some();
-    let found = watch.judge(LATER, &set(), Ok(vec![witness(act, pod)]));
+    let found = watch.judge(LATER, &set(), Ok(vec![foreign_write(act, pod)]));
     assert_eq!(due, found.is_some());
     due
 }

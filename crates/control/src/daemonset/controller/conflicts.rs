@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kennel_client::events::Note;
 use kennel_client::write::Failure;
 use kennel_core::daemonset::PodView;
-use kennel_core::daemonset::conflict::Witness;
+use kennel_core::daemonset::conflict::ForeignWrite;
 use kennel_core::daemonset::event::Identity;
 
 use super::super::conflicts::REASON;
@@ -50,7 +50,7 @@ impl DaemonSetController {
     pub(super) fn judge_conflict(
         &mut self,
         daemon_set: &Identity,
-        read: Result<Vec<Witness>, Failure>,
+        read: Result<Vec<ForeignWrite>, Failure>,
     ) {
         let Some(conflicts) = &mut self.conflicts else {
             return;

@@ -3,7 +3,6 @@
 use kennel_client::api;
 use kennel_client::write::{Call, Content, Writer};
 use kennel_core::daemonset::required;
-use kennel_core::taint::Taint;
 use kennel_types::Node;
 use serde_json::json;
 
@@ -25,8 +24,7 @@ pub(in super::super) async fn remove(writer: &Writer, node: &Node) -> Result<(),
 /// Nothing if the node does not have the taint.
 fn request(node: &Node) -> Option<Call> {
     let taints = &node.spec.taints;
-    let is_ours = |taint: &kennel_types::Taint| required::is_ours(&Taint::from(taint));
-    let at = taints.iter().position(is_ours)?;
+    let at = taints.iter().position(required::is_ours)?;
     let ours = format!("/spec/taints/{at}");
     let removed = match taints.len() {
         1 => "/spec/taints",

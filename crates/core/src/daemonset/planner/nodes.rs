@@ -11,7 +11,6 @@ use super::super::view::{NodeView, Readiness};
 use super::chunked_vec::ChunkedVec;
 use super::staged::Tick;
 use crate::ids::NodeId;
-use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint};
 
 /// The fields that a pass over all nodes reads.
 #[derive(Clone, Copy, Debug)]
@@ -128,10 +127,9 @@ impl Nodes {
     pub(super) fn put(&mut self, view: NodeView, now: Tick) -> (NodeId, Option<NodeView>) {
         let id = self.id_or_insert(&view.name);
         self.note_readiness(id, view.ready, now);
-        let repels = |taint: &Taint| [NO_SCHEDULE, NO_EXECUTE].contains(&taint.effect.as_str());
         let hot = &mut self.hot[id.index()];
         hot.exists = true;
-        hot.untainted = !view.taints.iter().any(repels);
+        hot.untainted = !view.taints.iter().any(|taint| taint.effect.repels());
         (id, self.entries[id.index()].view.replace(view))
     }
 

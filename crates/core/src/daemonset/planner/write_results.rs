@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::conflict::Act;
 use super::super::event::{Answer, Failure, FailureKind, Identity, Outcome, Ticket};
 use super::Planner;
 use super::pods::PodWrite;
@@ -94,11 +95,15 @@ impl Planner {
         (known.reference.uid == write.daemon_set.uid).then_some(known)
     }
 
+    fn emit_pod_write(&mut self, daemon_set: &Arc<Identity>, act: Act, pod: &str) {
+        let text = format!("{}{pod}", act.event_message());
+        self.emit(daemon_set, false, act.event_reason(), text);
+    }
+
     fn create_finished(&mut self, write: &Finished<'_>, node: NodeId) {
         match write.outcome {
             Ok(Answer::Pod { name }) => {
-                let text = format!("Created pod: {name}");
-                self.emit(&write.daemon_set, false, "SuccessfulCreate", text);
+                self.emit_pod_write(&write.daemon_set, Act::Created, name);
             }
             Ok(_) => {}
             Err(failure) if failure.kind == FailureKind::NamespaceTerminating => {}
@@ -130,8 +135,7 @@ impl Planner {
     fn delete_finished(&mut self, write: &Finished<'_>, name: &str) {
         match write.outcome {
             Ok(_) => {
-                let text = format!("Deleted pod: {name}");
-                self.emit(&write.daemon_set, false, "SuccessfulDelete", text);
+                self.emit_pod_write(&write.daemon_set, Act::Deleted, name);
             }
             Err(failure) if failure.kind == FailureKind::NotFound => {}
             Err(failure) => {

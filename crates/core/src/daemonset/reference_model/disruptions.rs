@@ -104,11 +104,7 @@ impl History {
                 1 | 2 => drop(node.labels.insert("zone".into(), "a".into())),
                 3 => drop(node.labels.remove("zone")),
                 4 => drop(node.labels.insert("unread".into(), roll.to_string())),
-                5 | 6 => node.taints.push(Taint {
-                    key: "dedicated".into(),
-                    value: String::new(),
-                    effect: effect.into(),
-                }),
+                5 | 6 => node.taints.push(Taint::new("dedicated", effect)),
                 _ => node.taints.clear(),
             }
         }

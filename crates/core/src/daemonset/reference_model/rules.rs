@@ -36,7 +36,10 @@ pub(super) fn eligibility(template: &Value, node: &NodeView) -> (bool, bool) {
     // 2.2.4 and 2.2.5
     let tolerations = tolerations(spec);
     let untolerated = |effect: &str| {
-        let mut taints = node.taints.iter().filter(|taint| taint.effect == effect);
+        let mut taints = node
+            .taints
+            .iter()
+            .filter(|taint| taint.effect.as_str() == effect);
         taints.any(|taint| !tolerations.iter().any(|t| tolerates(t, taint)))
     };
     let keep = !untolerated("NoExecute");
@@ -102,7 +105,7 @@ fn tolerations(spec: &Value) -> Vec<[String; 4]> {
 
 /// Rule 2.2.6.
 fn tolerates([key, operator, value, effect]: &[String; 4], taint: &Taint) -> bool {
-    let effect_matches = effect.is_empty() || *effect == taint.effect;
+    let effect_matches = effect.is_empty() || *effect == taint.effect.as_str();
     let key_matches = key.is_empty() || *key == taint.key;
     let value_matches = match operator.as_str() {
         "Exists" => true,

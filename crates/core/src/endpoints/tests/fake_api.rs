@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kennel_types::Monotonic;
 use serde_json::Value;
 
-use super::super::facts::strings;
 use super::super::*;
+use crate::tree::text_map;
 
 /// Objects by kind (slice or not) and name, all in one namespace.
 #[derive(Default)]
@@ -139,8 +139,8 @@ fn stored(object: &Value) -> StoredObject {
         name: text("name").into(),
         uid: text("uid").into(),
         version: text("resourceVersion").parse().unwrap(),
-        labels: strings(&meta["labels"]),
-        annotations: strings(&meta["annotations"]),
+        labels: text_map(meta, "labels"),
+        annotations: text_map(meta, "annotations"),
         owners: meta["ownerReferences"].clone(),
         body,
     }

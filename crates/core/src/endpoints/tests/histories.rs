@@ -11,10 +11,10 @@ use kennel_test_support::with_seeds;
 use kennel_types::{Identity, Monotonic, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::facts::items;
 use super::super::*;
 use super::fake_api::FakeApi;
 use super::{named_service, pod};
+use crate::tree::{list, text_map};
 
 const LIMITS: Limits = Limits {
     slice: 3,
@@ -90,7 +90,7 @@ fn random_service(rng: &mut Rng, uid: u32) -> ServiceFacts {
     });
     let mut facts = named_service(name, &spec);
     // `named_service` gives those without a selector one.
-    facts.selector = facts::strings(&spec["selector"]);
+    facts.selector = text_map(&spec, "selector");
     facts.uid = format!("s{uid}").into();
     facts
 }
@@ -176,11 +176,11 @@ impl Expected {
                 .collect();
             let mut written = BTreeSet::new();
             for slice in &slices {
-                let count = items(&slice["endpoints"]).count();
+                let count = list(slice, "endpoints").len();
                 assert!(count <= LIMITS.slice, "{hint}: {slice}");
                 let owner = &slice["metadata"]["ownerReferences"][0]["uid"];
                 assert_eq!(*owner, *service.uid, "{hint}");
-                for endpoint in items(&slice["endpoints"]) {
+                for endpoint in list(slice, "endpoints") {
                     let port = slice["ports"][0]["port"].as_u64();
                     let hint = &endpoint["hints"]["forNodes"][0]["name"];
                     let line = format!(
@@ -211,9 +211,9 @@ impl Expected {
         let stored = fake_api.objects.get(&(false, service.name.clone()));
         let stored = stored.unwrap_or_else(|| panic!("{hint}: no Endpoints of {}", service.name));
         let mut listed = 0;
-        for subset in items(&stored["subsets"]) {
-            listed += items(&subset["addresses"]).count();
-            listed += items(&subset["notReadyAddresses"]).count();
+        for subset in list(stored, "subsets") {
+            listed += list(subset, "addresses").len();
+            listed += list(subset, "notReadyAddresses").len();
         }
         let leaving = |uid: &str| self.pods[uid].terminating && !service.publish_not_ready;
         let expected_endpoints = self.expected_endpoints(service);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::*;
 use super::fixture::Fixture;
 use super::{numbered_pod, service};
+use crate::tree::{list, text};
 
 const PODS: u16 = 5_000;
 /// One pod is replaced each time: the rolling update takes five minutes.
@@ -82,8 +83,8 @@ fn n2_8_a_rolling_update_of_5000_pods_writes_each_slice_a_few_times() {
     let slices = fixture.fake_api.slices();
     let mut uids = slices
         .iter()
-        .flat_map(|slice| facts::items(&slice["endpoints"]))
-        .map(|endpoint| facts::text(&endpoint["targetRef"]["uid"]));
+        .flat_map(|slice| list(slice, "endpoints"))
+        .map(|endpoint| text(endpoint, "targetRef.uid"));
     assert!(uids.all(|uid| uid.starts_with("new-")));
 }
 

@@ -28,7 +28,7 @@ fn named_service(name: &str, spec: &Value) -> ServiceFacts {
         namespace: "ns".into(),
         name: name.into(),
         uid: format!("uid-{name}").into(),
-        ..ServiceFacts::of_spec(&with_selector)
+        ..ServiceFacts::of_spec(&serde_json::from_value(with_selector).unwrap())
     }
 }
 

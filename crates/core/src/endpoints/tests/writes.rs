@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::*;
 use super::fixture::{Fixture, verbs};
 use super::{named_service, pod, service};
+use crate::tree::list;
 
 #[test]
 fn slices_have_a_limit_and_only_changes_are_written() {
@@ -185,9 +186,7 @@ fn pods_that_move_between_slices_are_always_in_one() {
                 .tracker
                 .write_finished(fixture.now, &write, &outcome);
             let slices = fixture.fake_api.slices();
-            let listed = slices
-                .iter()
-                .flat_map(|slice| facts::items(&slice["endpoints"]));
+            let listed = slices.iter().flat_map(|slice| list(slice, "endpoints"));
             let pods: std::collections::BTreeSet<&str> = listed
                 .filter_map(|endpoint| endpoint["targetRef"]["name"].as_str())
                 .collect();

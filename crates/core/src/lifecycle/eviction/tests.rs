@@ -4,11 +4,7 @@ use super::*;
 
 fn taint(text: &str) -> Taint {
     let (key, effect) = text.split_once(':').unwrap();
-    Taint {
-        key: key.to_owned(),
-        value: String::new(),
-        effect: effect.to_owned(),
-    }
+    Taint::new(key, effect)
 }
 
 /// `key`, or `key=seconds`.
@@ -17,7 +13,7 @@ fn toleration(text: &str) -> Toleration {
     Toleration {
         key: key.to_owned(),
         operator: "Exists".to_owned(),
-        effect: NO_EXECUTE.to_owned(),
+        effect: TaintEffect::NoExecute,
         toleration_seconds: seconds.parse().ok(),
         ..Toleration::default()
     }

@@ -3,8 +3,8 @@
 use kennel_types::ConditionType;
 
 use super::*;
-use crate::lifecycle::NodeTaint;
 use crate::lifecycle::conditions::Conditions;
+use crate::taint::Taint;
 
 /// A monitor, and an API that carries out writes at once.
 struct Fixture {
@@ -131,14 +131,14 @@ impl Fixture {
             Action::SetTaints { node, change } => {
                 let of = self.nodes.get_mut(&*node.name).unwrap();
                 assert_eq!(of.version, node.version, "the newest is known");
-                let add = change.add.into_iter().map(|taint| NodeTaint {
-                    taint,
-                    added: Some(Timestamp::EPOCH),
+                let add = change.add.into_iter().map(|taint| Taint {
+                    time_added: Some(Timestamp::EPOCH),
+                    ..taint
                 });
                 of.taints = change.keep.into_iter().chain(add).collect();
                 let taints = of.taints.iter().map(|found| {
-                    let key = found.taint.key.replace("node.kubernetes.io/", "");
-                    format!(" {key}:{}", found.taint.effect)
+                    let key = found.key.replace("node.kubernetes.io/", "");
+                    format!(" {key}:{}", found.effect)
                 });
                 let taints: String = taints.collect();
                 (format!("{} tainted{taints}", node.name), Some(node.name))

@@ -7,7 +7,7 @@ use super::{Pressures, evicted, is_critical};
 use crate::daemonset::fit::parse_tolerations;
 use crate::pod::qos::{self, Class};
 use crate::pod::status::PodFailure;
-use crate::taint::{NO_SCHEDULE, Taint};
+use crate::taint::{Taint, TaintEffect};
 
 /// The rejection of a pod, or nothing when a node under these pressures admits it. Under memory pressure alone, pods
 /// that are not best-effort or that tolerate it are admitted; under any other pressure, only critical pods.
@@ -39,7 +39,10 @@ pub fn reject_under_pressure(
 }
 
 fn tolerates_memory_pressure(pod: &Value) -> bool {
-    let taint = Taint::new("node.kubernetes.io/memory-pressure", NO_SCHEDULE);
+    let taint = Taint::new(
+        "node.kubernetes.io/memory-pressure",
+        TaintEffect::NoSchedule,
+    );
     let mut tolerations = parse_tolerations(&pod["spec"]["tolerations"]).into_iter();
     tolerations.any(|toleration| toleration.tolerates(&taint))
 }

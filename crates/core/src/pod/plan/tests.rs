@@ -1,6 +1,7 @@
 //! Walks pods through their lifecycle on a node that carries out every action at once.
 
 use kennel_types::Timestamp;
+use kennel_types::pod::WaitingReason;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -305,8 +306,8 @@ fn a_failed_start_is_retried_after_the_backoff() {
     let mut node = node(&json!({"containers": [{"name": "a"}]}));
     node.step();
     let error = StartFailure {
-        reason: "ErrImagePull",
-        backoff_reason: "ImagePullBackOff",
+        reason: WaitingReason::ErrImagePull,
+        backoff_reason: WaitingReason::ImagePullBackOff,
         message: "no such image".to_owned(),
     };
     node.tracker.start_failed("a", error, node.now);

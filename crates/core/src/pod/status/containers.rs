@@ -1,5 +1,6 @@
 //! The statuses of a pod's containers.
 
+use kennel_types::pod::WaitingReason;
 use kennel_types::{Container, RestartPolicy};
 use serde_json::{Value, json};
 
@@ -93,7 +94,8 @@ fn backing_off(
     let pod = pod_name(input.pod);
     let name = &container.name;
     let message = format!("back-off {delay} restarting failed container={name} pod={pod}");
-    Some(json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}}))
+    let reason = WaitingReason::CrashLoopBackOff.as_str();
+    Some(json!({"waiting": {"reason": reason, "message": message}}))
 }
 
 fn restarts(input: &StatusInput<'_>, exit: &Exit, init: bool) -> bool {
@@ -115,11 +117,11 @@ pub(super) fn waiting(input: &StatusInput<'_>, container: &Container) -> Value {
     let mut mains = input.spec.containers.iter();
     let is_main = mains.any(|main| main.name == container.name);
     let reason = if initializing && (is_main || !is_first) {
-        "PodInitializing"
+        WaitingReason::PodInitializing
     } else {
-        "ContainerCreating"
+        WaitingReason::ContainerCreating
     };
-    json!({"waiting": {"reason": reason}})
+    json!({"waiting": {"reason": reason.as_str()}})
 }
 
 fn start_failure(
@@ -131,16 +133,16 @@ fn start_failure(
     let in_backoff = tracker.start_backoff.until(input.now).is_some();
     let (reason, message) = (error.reason, error.message.as_str());
     if !in_backoff || error.backoff_reason == reason {
-        return Some(json!({"waiting": {"reason": reason, "message": message}}));
+        return Some(json!({"waiting": {"reason": reason.as_str(), "message": message}}));
     }
     let message = match error.backoff_reason {
-        "ImagePullBackOff" => {
+        WaitingReason::ImagePullBackOff => {
             let image = &container.image;
             format!("Back-off pulling image \"{image}\": {reason}: {message}")
         }
         _ => message.to_owned(),
     };
-    Some(json!({"waiting": {"reason": error.backoff_reason, "message": message}}))
+    Some(json!({"waiting": {"reason": error.backoff_reason.as_str(), "message": message}}))
 }
 
 pub(super) fn terminated(input: &StatusInput<'_>, run: &Run, exit: &Exit) -> Value {

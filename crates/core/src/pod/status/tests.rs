@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kennel_types::pod::WaitingReason;
 use kennel_types::{Monotonic, PodSpec, Timestamp};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -140,8 +141,8 @@ fn a_crash_loop() {
 fn a_failed_image_pull() {
     let mut fixture = fixture(&json!({"containers": [{"name": "a", "image": "i:1"}]}));
     let error = StartFailure {
-        reason: "ErrImagePull",
-        backoff_reason: "ImagePullBackOff",
+        reason: WaitingReason::ErrImagePull,
+        backoff_reason: WaitingReason::ImagePullBackOff,
         message: "no such image".to_owned(),
     };
     fixture.tracker.start_failed("a", error, fixture.now);

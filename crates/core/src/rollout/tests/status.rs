@@ -18,7 +18,10 @@ fn status(fixture: &Fixture) -> Status {
 fn check(fixture: &Fixture, outcome: Outcome, phase: &str, message: &str) -> Status {
     let status = status(fixture);
     assert_eq!(status.message, message);
-    assert_eq!((status.outcome, status.phase.as_str()), (outcome, phase));
+    assert_eq!(
+        (status.outcome, &*status.phase.to_string()),
+        (outcome, phase)
+    );
     status
 }
 

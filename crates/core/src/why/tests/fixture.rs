@@ -80,9 +80,8 @@ impl Fixture {
     pub(super) fn taint(self, key: &str, value: &str, effect: &str) -> Self {
         self.n1(|node| {
             node.view.taints.push(Taint {
-                key: key.to_owned(),
                 value: value.to_owned(),
-                effect: effect.to_owned(),
+                ..Taint::new(key, effect)
             });
         })
     }

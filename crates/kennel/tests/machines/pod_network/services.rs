@@ -40,7 +40,7 @@ struct Fixture {
     cluster: Cluster,
 }
 
-/// Who asks.
+/// The client of a request.
 #[derive(Clone, Copy, Debug)]
 enum Asker {
     Pod(&'static str, usize),

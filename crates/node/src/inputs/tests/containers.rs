@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use kennel_core::pod::tracker::StartFailure;
+use kennel_types::pod::WaitingReason;
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, pod, root};
@@ -21,7 +22,8 @@ async fn config(fixture: &Fixture, pod: &Pod) -> Result<ContainerConfig, StartFa
         .inputs
         .container_config(pod, "c", 0, &image, &addresses)
         .await;
-    config.inspect_err(|failure| assert_eq!(failure.reason, "CreateContainerConfigError"))
+    let expected = WaitingReason::CreateContainerConfigError;
+    config.inspect_err(|failure| assert_eq!(failure.reason, expected))
 }
 
 async fn env(
@@ -324,7 +326,7 @@ async fn sandboxes_have_the_settings_of_the_pod() {
             .sandbox_config(&pod(spec), 0)
             .await
             .unwrap_err();
-        assert_eq!(failure.reason, "FailedCreatePodSandBox");
+        assert_eq!(failure.reason.as_str(), "FailedCreatePodSandBox");
         failure.message
     };
     let unsafe_one =

@@ -87,7 +87,10 @@ async fn setup_error(fixture: &Fixture, volume: Value) -> String {
     fixture.inputs.remove("u1").await.unwrap();
     assert_eq!(
         (failure.reason, failure.backoff_reason),
-        ("FailedMount", "ContainerCreating")
+        (
+            kennel_types::pod::WaitingReason::Other("FailedMount"),
+            kennel_types::pod::WaitingReason::ContainerCreating
+        )
     );
     let message = failure.message;
     let rest = message.strip_prefix("MountVolume.SetUp failed for volume \"v\" : ");

@@ -12,7 +12,7 @@ use tokio::net::TcpSocket;
 
 use super::fixture::{DEADLINE, Fixture, cached_pod, read};
 use crate::agent::AgentHealth;
-use crate::kubelet_api::strangers::STRANGERS_PER_ADDRESS;
+use crate::kubelet_api::unauthenticated::UNAUTHENTICATED_PER_ADDRESS;
 
 #[tokio::test]
 async fn healthz_needs_no_authentication() {
@@ -53,7 +53,7 @@ async fn an_address_without_certificate_does_not_take_all_connections() {
         socket.connect(fixture.address).await.unwrap()
     };
     let mut open = Vec::new();
-    for _ in 0..STRANGERS_PER_ADDRESS {
+    for _ in 0..UNAUTHENTICATED_PER_ADDRESS {
         open.push(connect().await);
     }
     let mut refused = connect().await;

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use http::Method;
 use kennel_core::pod::tracker::StartFailure;
 use kennel_types::pod::MIRROR_ANNOTATION;
+use kennel_types::pod::WaitingReason;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -135,8 +136,8 @@ impl PodInputs for FakeInputs {
         let words = words.map(|word| word.as_str().unwrap().to_owned());
         if raw["env"].is_array() {
             return Err(StartFailure {
-                reason: "CreateContainerConfigError",
-                backoff_reason: "CreateContainerConfigError",
+                reason: WaitingReason::CreateContainerConfigError,
+                backoff_reason: WaitingReason::CreateContainerConfigError,
                 message: "configmap \"settings\" not found".to_owned(),
             });
         }

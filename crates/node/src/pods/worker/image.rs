@@ -6,7 +6,7 @@ use kennel_core::pod::tracker::StartFailure;
 use kennel_types::pod::WaitingReason;
 use tokio::time::Instant;
 
-use super::start::{IMAGE_BACK_OFF, Start, StartError, with_timeout};
+use super::start::{Start, StartError, with_timeout};
 use crate::runtime::{Error, Image, PullPolicy};
 
 const PULL_TIMEOUT: Duration = Duration::from_mins(30);
@@ -65,19 +65,19 @@ impl Start {
     fn pull_failed(&self, image: &str, error: &Error) -> StartError {
         let reason = match error {
             Error::Unavailable(_) => return StartError::RuntimeUnavailable,
-            Error::Image { reason, .. } => reason,
-            Error::Refused(_) => "CreateContainerError",
-            _ => "ErrImagePull",
+            Error::Image { reason, .. } => *reason,
+            Error::Refused(_) => WaitingReason::CreateContainerError,
+            _ => WaitingReason::ErrImagePull,
         };
-        let waiting = match WaitingReason::from(reason) {
-            WaitingReason::ErrImagePull => IMAGE_BACK_OFF,
+        let backoff_reason = match reason {
+            WaitingReason::ErrImagePull => WaitingReason::ImagePullBackOff,
             _ => reason,
         };
-        let message = match WaitingReason::from(reason) {
+        let message = match reason {
             WaitingReason::ErrImageNeverPull => {
                 let message =
                     format!("Container image \"{image}\" is not present with pull policy of Never");
-                self.events.warn(reason, message.clone());
+                self.events.warn("ErrImageNeverPull", message.clone());
                 message
             }
             WaitingReason::ErrImagePull => {
@@ -90,7 +90,7 @@ impl Start {
         self.events.warn("Failed", format!("Error: {reason}"));
         StartError::Failed(StartFailure {
             reason,
-            backoff_reason: waiting,
+            backoff_reason,
             message,
         })
     }

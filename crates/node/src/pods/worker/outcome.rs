@@ -4,9 +4,10 @@ use kennel_client::backoff;
 use kennel_core::pod::tracker::StartFailure;
 use kennel_types::Monotonic;
 use kennel_types::ProbeKind;
+use kennel_types::pod::WaitingReason;
 use tokio::task::JoinError;
 
-use super::start::{IMAGE_BACK_OFF, StartError};
+use super::start::StartError;
 use super::{Worker, kill, observe};
 
 pub(super) enum Outcome {
@@ -91,12 +92,12 @@ impl Worker {
     }
 
     fn on_start_failed(&mut self, name: &str, failure: StartFailure, now: Monotonic) {
-        if failure.backoff_reason == IMAGE_BACK_OFF {
+        if failure.backoff_reason == WaitingReason::ImagePullBackOff {
             let image = self.pod.spec.container(name).map(|c| c.image.as_str());
             let image = image.unwrap_or_default();
             let events = self.container_events(name);
             events.normal("BackOff", format!("Back-off pulling image \"{image}\""));
-            events.warn("Failed", format!("Error: {IMAGE_BACK_OFF}"));
+            events.warn("Failed", format!("Error: {}", failure.backoff_reason));
         }
         self.tracker.start_failed(name, failure, now);
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kennel_core::pod::tracker::StartFailure;
 use kennel_core::pod::{Observed, Run, Sandbox, State};
+use kennel_types::pod::WaitingReason;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -19,8 +20,6 @@ use crate::pods::events::PodEvents;
 use crate::pods::{Pod, start_failure};
 use crate::runtime::{self, ContainerConfig, Error, Image, Runtime};
 
-/// The waiting reason of a container whose image cannot be pulled.
-pub(super) const IMAGE_BACK_OFF: &str = "ImagePullBackOff";
 /// Timeout of calls that create or start something.
 const START_TIMEOUT: Duration = Duration::from_mins(4);
 
@@ -154,7 +153,8 @@ impl Start {
             inputs.sandbox_config(pod, attempt).await
         };
         let failed = |failure: StartFailure| {
-            self.events.warn(failure.reason, failure.message.clone());
+            self.events
+                .warn(failure.reason.to_string(), failure.message.clone());
             StartError::Failed(failure)
         };
         let config = self.unless_terminating(prepare).await?.map_err(failed)?;
@@ -188,7 +188,7 @@ impl Start {
             }
             Err(error) => {
                 self.remove_unstarted(&id).await;
-                Err(self.runtime_error("RunContainerError", &error))
+                Err(self.runtime_error(WaitingReason::RunContainerError, &error))
             }
         }
     }
@@ -210,7 +210,7 @@ impl Start {
         }
         match with_timeout(START_TIMEOUT, self.runtime().remove(&created.id)).await {
             Ok(()) => Ok(None),
-            Err(error) => Err(self.runtime_error("CreateContainerError", &error)),
+            Err(error) => Err(self.runtime_error(WaitingReason::CreateContainerError, &error)),
         }
     }
 
@@ -256,23 +256,29 @@ impl Start {
         })?;
         let create = self.runtime().create(&sandbox_config, &sandbox.id, &config);
         let created = with_timeout(START_TIMEOUT, create).await;
-        let id = created.map_err(|error| self.runtime_error("CreateContainerError", &error))?;
+        let id = created
+            .map_err(|error| self.runtime_error(WaitingReason::CreateContainerError, &error))?;
         self.events.normal("Created", "Container created");
         Ok(id)
     }
 
-    fn runtime_error(&self, reason: &'static str, error: &Error) -> StartError {
+    fn runtime_error(&self, reason: WaitingReason<'static>, error: &Error) -> StartError {
         match error {
             Error::Unavailable(_) => StartError::RuntimeUnavailable,
             error => self.failed(reason, reason, &error.to_string()),
         }
     }
 
-    fn failed(&self, reason: &'static str, waiting: &'static str, message: &str) -> StartError {
+    fn failed(
+        &self,
+        reason: WaitingReason<'static>,
+        backoff_reason: WaitingReason<'static>,
+        message: &str,
+    ) -> StartError {
         self.events.warn("Failed", format!("Error: {message}"));
         StartError::Failed(StartFailure {
             reason,
-            backoff_reason: waiting,
+            backoff_reason,
             message: message.to_owned(),
         })
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kennel_client::clock;
 use kennel_core::pod::status::{StatusInput, is_kubelet_condition, status};
 use kennel_core::pod::{Observed, Run, State};
+use kennel_types::pod::WaitingReason;
 use kennel_types::{Monotonic, PodPhase, Timestamp};
 use serde_json::{Value, json};
 
@@ -238,7 +239,8 @@ impl Worker {
     /// Records one event for each crash whose restart waits.
     fn record_back_offs(&mut self, status: &Value) {
         for container in container_statuses(status) {
-            if container["state"]["waiting"]["reason"] != "CrashLoopBackOff" {
+            let waiting = text(&container["state"]["waiting"], "reason");
+            if WaitingReason::from(waiting) != WaitingReason::CrashLoopBackOff {
                 continue;
             }
             let (name, id) = (text(container, "name"), text(container, "containerID"));

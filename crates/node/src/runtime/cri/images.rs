@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use kennel_types::pod::WaitingReason;
 use tonic::Status;
 
 use super::connection::Connection;
@@ -32,7 +33,7 @@ impl Images {
         logins: &[RegistryLogin],
     ) -> Result<Image> {
         let name = image_names::with_tag(image).map_err(|why| Error::Image {
-            reason: "InvalidImageName",
+            reason: WaitingReason::InvalidImageName,
             message: format!("Failed to apply default image tag {image:?}: {why}"),
         })?;
         let present = self.find(connection, image, &name).await?;
@@ -40,7 +41,7 @@ impl Images {
             (PullPolicy::IfNotPresent | PullPolicy::Never, Some(present)) => return Ok(present),
             (PullPolicy::Never, None) => {
                 return Err(Error::Image {
-                    reason: "ErrImageNeverPull",
+                    reason: WaitingReason::ErrImageNeverPull,
                     message: format!(
                         "Container image {image:?} is not present with pull policy of Never"
                     ),
@@ -51,7 +52,7 @@ impl Images {
         let reference = pull(connection, image, &name, logins).await?;
         let pulled = self.find(connection, image, &reference).await?;
         pulled.ok_or_else(|| Error::Image {
-            reason: "ErrImagePull",
+            reason: WaitingReason::ErrImagePull,
             message: format!("the image {image:?} disappeared after it was pulled"),
         })
     }
@@ -71,7 +72,7 @@ impl Images {
             .map_err(|error| match error {
                 Error::Unavailable(_) => error,
                 error => Error::Image {
-                    reason: "ImageInspectError",
+                    reason: WaitingReason::ImageInspectError,
                     message: format!("Failed to inspect image {image:?}: {error}"),
                 },
             })?;
@@ -186,21 +187,24 @@ fn auth(login: &RegistryLogin) -> api::AuthConfig {
 /// Classifies the error of a pull as upstream does.
 fn pull_error(image: &str, status: &Status) -> Error {
     let kinds = [
-        ("RegistryUnavailable", "the registry is unavailable"),
         (
-            "SignatureValidationFailed",
+            WaitingReason::RegistryUnavailable,
+            "the registry is unavailable",
+        ),
+        (
+            WaitingReason::SignatureValidationFailed,
             "the signature validation failed",
         ),
     ];
     for (reason, why) in kinds {
-        if let Some(more) = status.message().strip_prefix(reason) {
+        if let Some(more) = status.message().strip_prefix(reason.as_str()) {
             let message = format!("image pull failed for {image} because {why}{more}");
             return Error::Image { reason, message };
         }
     }
     let (code, message) = (status.code(), status.message());
     Error::Image {
-        reason: "ErrImagePull",
+        reason: WaitingReason::ErrImagePull,
         message: format!("rpc error: code = {code:?} desc = {message}"),
     }
 }
@@ -218,7 +222,7 @@ mod tests {
         else {
             panic!("not about an image");
         };
-        assert_eq!((found, text.as_str()), (reason, message));
+        assert_eq!((found.as_str(), text.as_str()), (reason, message));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kennel_types::pod::WaitingReason;
 use tokio::sync::mpsc;
 
 use super::script::Script;
@@ -73,9 +74,9 @@ impl Runtime for FakeRuntime {
             let never = policy == PullPolicy::Never;
             return Err(Error::Image {
                 reason: if never {
-                    "ErrImageNeverPull"
+                    WaitingReason::ErrImageNeverPull
                 } else {
-                    "ErrImagePull"
+                    WaitingReason::ErrImagePull
                 },
                 message: format!("{image}: no such host"),
             });

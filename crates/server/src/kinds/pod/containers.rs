@@ -34,7 +34,7 @@ const NOT_EPHEMERAL: [&str; 9] = [
 ];
 
 /// What the check of containers needs to know about the pod.
-pub(super) struct Surroundings<'a> {
+pub(super) struct PodContext<'a> {
     pub volumes: Volumes<'a>,
     pub claims: Claims<'a>,
     pub grace_seconds: Option<i64>,
@@ -51,7 +51,7 @@ pub(crate) fn each_container(spec: &Value, at: &Path, mut visit: impl FnMut(&Val
     }
 }
 
-pub(super) fn regular(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundings<'_>) {
+pub(super) fn regular(errors: &mut Errors, spec: &Value, at: &Path, pod: &PodContext<'_>) {
     let containers = list(spec, "containers");
     let at = at.child("containers");
     if containers.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn regular(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surrou
 }
 
 /// Init containers run one at a time, so their ports do not conflict.
-pub(super) fn init(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundings<'_>) {
+pub(super) fn init(errors: &mut Errors, spec: &Value, at: &Path, pod: &PodContext<'_>) {
     let containers = list(spec, "initContainers");
     if containers.is_empty() {
         return;
@@ -106,7 +106,7 @@ pub(super) fn init(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundi
     }
 }
 
-pub(super) fn ephemeral(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundings<'_>) {
+pub(super) fn ephemeral(errors: &mut Errors, spec: &Value, at: &Path, pod: &PodContext<'_>) {
     if list(spec, "ephemeralContainers").is_empty() {
         return;
     }
@@ -153,7 +153,7 @@ fn unique_name<'a>(errors: &mut Errors, name: &'a str, at: &Path, seen: &mut BTr
 }
 
 /// The rules of all types of containers.
-fn common(errors: &mut Errors, container: &Value, at: &Path, pod: &Surroundings<'_>) {
+fn common(errors: &mut Errors, container: &Value, at: &Path, pod: &PodContext<'_>) {
     required_form(errors, container, at, "name", names::dns1123_label);
     require_text(errors, container, at, "image");
     let (policy, known) = ("terminationMessagePolicy", &MESSAGE_POLICIES);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::containers::{self, Surroundings};
+use super::containers::{self, PodContext};
 use super::leniency::Leniency;
 use super::resources::{Claims, Scope, requirements};
 use super::resources_pod::pod_level;
@@ -37,7 +37,7 @@ pub(super) fn validate(
     };
     let volumes = volumes::all(errors, spec, at, owner);
     resource_claims::all(errors, spec, at);
-    let pod = Surroundings {
+    let pod = PodContext {
         volumes,
         claims: Claims::of(spec),
         grace_seconds,

@@ -1,10 +1,10 @@
 //! Validates tolerations.
 
+use kennel_types::TaintEffect;
 use serde_json::Value;
 
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::check::{choice, each, form, label_name, one_of};
-use crate::kinds::node::TAINT_EFFECTS;
 use crate::names;
 use crate::tree::{list, text};
 
@@ -46,7 +46,7 @@ fn one(errors: &mut Errors, toleration: &Value, at: &Path) {
         other => one_of(errors, &at.child("operator"), other, &["Equal", "Exists"]),
     }
     if !effect.is_empty() {
-        choice(errors, toleration, at, "effect", &TAINT_EFFECTS);
+        choice(errors, toleration, at, "effect", &TaintEffect::NAMES);
     }
 }
 

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use kennel_types::Node;
+use kennel_types::node::NodeAddressType;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::agent_client::Agent;
@@ -15,12 +16,12 @@ use crate::status::{ApiError, Result};
 type Pod = kennel_types::Pod<IgnoredAny>;
 
 /// The types of node addresses, the preferred first: those inside the cluster.
-const PREFERRED: [&str; 5] = [
-    "InternalIP",
-    "InternalDNS",
-    "Hostname",
-    "ExternalIP",
-    "ExternalDNS",
+const PREFERRED: [NodeAddressType; 5] = [
+    NodeAddressType::InternalIp,
+    NodeAddressType::InternalDns,
+    NodeAddressType::Hostname,
+    NodeAddressType::ExternalIp,
+    NodeAddressType::ExternalDns,
 ];
 
 /// The stored pod of this name.
@@ -102,7 +103,7 @@ pub(in crate::verbs) fn agent_of(api: &Api, name: &str) -> Result<Agent> {
 
 fn agent_at(node: &Node, name: &str) -> Result<Agent> {
     let addresses = &node.status.addresses;
-    let of_type = |wanted: &&str| addresses.iter().find(|a| a.r#type == *wanted);
+    let of_type = |wanted: &NodeAddressType| addresses.iter().find(|a| a.r#type == *wanted);
     let Some(address) = PREFERRED.iter().find_map(of_type) else {
         let known: Vec<&str> = addresses.iter().map(|a| a.address.as_str()).collect();
         let known = known.join(" ");

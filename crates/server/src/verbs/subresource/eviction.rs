@@ -1,7 +1,7 @@
 //! Eviction: a graceful deletion that a disruption budget may refuse. The rules are `kennel_core::disruption`.
 
 use kennel_core::disruption::{self, Refusal};
-use kennel_types::{ConditionStatus, ConditionType};
+use kennel_types::{ConditionStatus, ConditionType, PodPhase};
 use serde_json::{Value, json};
 
 use crate::admit::node_restriction;
@@ -138,12 +138,8 @@ async fn charge(
     dry_run: bool,
 ) -> Result<Guarded> {
     let tree: Value = serde_json::from_slice(&pod.value).map_err(ApiError::internal)?;
-    if is_deleting(&tree)
-        || matches!(
-            text(&tree, "status.phase"),
-            "Succeeded" | "Failed" | "Pending"
-        )
-    {
+    let phase = PodPhase::from(text(&tree, "status.phase"));
+    if is_deleting(&tree) || phase.is_terminal() || phase == PodPhase::Pending {
         return Ok(Guarded::No);
     }
     let budgets = budgets(api, at.namespace, pod);

@@ -1,9 +1,11 @@
 //! `TokenRequest`: signs a token of a service account. Nothing is stored.
 
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use crate::admit::node_restriction;
 use crate::api::Api;
+use crate::clock;
 use crate::field::{FieldError, Path};
 use crate::object::Stored;
 use crate::pki::token::{Claims, ISSUER, LIFE_SECONDS_MAX};
@@ -13,7 +15,7 @@ use crate::response::Reply;
 use crate::status::{ApiError, Result};
 use crate::tree::{text, texts};
 use crate::verbs::call::Call;
-use crate::verbs::{At, decode, meta};
+use crate::verbs::{At, decode};
 
 /// The lifetime of a token if the request has none: upstream's hour.
 const DEFAULT_SECONDS: i64 = 3600;
@@ -38,27 +40,27 @@ pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let audiences = audiences(spec);
     let bound = bound_objects(api, &at, &spec["boundObjectRef"])?;
     let seconds = asked.min(LIFE_SECONDS_MAX);
-    let now = jiff::Timestamp::now();
-    let expires = now.as_second() + seconds;
+    let now = clock::now();
+    let expires = now.as_secs() + seconds;
     let claims = Claims {
         namespace: at.namespace.unwrap_or_default(),
         account: (at.name, &account.head.uid),
         audiences: &audiences,
         bound,
-        issued_at: now.as_second(),
+        issued_at: now.as_secs(),
         expires_at: expires,
     };
     let token = api.authenticator.keys().sign(&claims);
     let token = token.map_err(ApiError::internal)?;
-    let end = jiff::Timestamp::from_second(expires).unwrap_or(now);
+    let end = Timestamp::from_secs(expires);
     request["kind"] = "TokenRequest".into();
     request["apiVersion"] = "authentication.k8s.io/v1".into();
     request["metadata"] = json!({
-        "name": at.name, "namespace": at.namespace, "creationTimestamp": meta::time(now),
+        "name": at.name, "namespace": at.namespace, "creationTimestamp": now,
     });
     request["spec"]["audiences"] = json!(audiences);
     request["spec"]["expirationSeconds"] = seconds.into();
-    request["status"] = json!({"token": token, "expirationTimestamp": meta::time(end)});
+    request["status"] = json!({"token": token, "expirationTimestamp": end});
     let shortened = (seconds < asked)
         .then(|| format!("requested expiration of {asked} seconds shortened to {seconds} seconds"));
     Ok(Reply::value(201, &request).with_warnings(shortened.into_iter().collect()))

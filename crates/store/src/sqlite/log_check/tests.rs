@@ -121,7 +121,7 @@ fn rests_of_torn_commits_are_no_damage() {
     assert_eq!(found(&over(&disk, &log.bytes)), None);
 }
 
-/// The log before it was begun anew lies behind it.
+/// The frames from before the restart of the log lie behind it.
 #[test]
 fn frames_of_an_older_log_are_no_damage() {
     let mut old = Log::new(1);

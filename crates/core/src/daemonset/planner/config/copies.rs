@@ -148,9 +148,8 @@ impl Planner {
     fn request_copy(&mut self, set: SetId, copy: ConfigCopy) {
         let now = self.now;
         let ticket = self.next_ticket();
-        let Some(pins) = &mut self.sets[set].pins else {
-            return;
-        };
+        let pins = self.sets[set].pins.as_mut();
+        let pins = pins.expect("copies are only made of config that is pinned");
         let earlier = pins.copies.get(&copy.name).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(now)) {
             return;
@@ -210,9 +209,8 @@ impl Planner {
     fn tell_lost(&mut self, set: SetId, revision: &Revision, lost: &[String]) {
         let known = &mut self.sets[set];
         let reference = known.reference.clone();
-        let Some(pins) = &mut known.pins else {
-            return;
-        };
+        let pins = known.pins.as_mut();
+        let pins = pins.expect("copies are only missed of config that is pinned");
         for name in lost {
             let what = format!("{}/{name}", revision.hash());
             if pins.lost.insert(what) {

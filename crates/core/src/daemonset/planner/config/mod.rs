@@ -224,9 +224,8 @@ impl Planner {
         let steady = self.steady;
         let known = &mut self.sets[set];
         let reference = known.reference.clone();
-        let Some(pins) = &mut known.pins else {
-            return;
-        };
+        let pins = known.pins.as_mut();
+        let pins = pins.expect("only what is pinned waits for config");
         if *waits == Waits::Unknown {
             let since = *pins.unknown_since.get_or_insert(steady);
             if steady < since + REPORT_UNKNOWN_AFTER {

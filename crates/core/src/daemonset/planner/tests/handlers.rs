@@ -76,11 +76,7 @@ fn s7_6_a_node_that_only_keeps_its_pod_updates_the_status_at_once() {
     let (mut harness, _) = Harness::with(&["a"], &[updated("p", "a")], set(|_| {}));
     harness.auto_answer = false;
     let mut tainted = node("a");
-    tainted.taints.push(Taint {
-        key: "x".into(),
-        value: String::new(),
-        effect: "NoSchedule".into(),
-    });
+    tainted.taints.push(Taint::new("x", "NoSchedule"));
     assert_eq!(harness.apply(Event::Node(tainted)), ["write status"]);
 }
 
@@ -112,11 +108,7 @@ fn s2_1_1_a_node_event_evaluates_only_daemon_sets_that_read_what_changed() {
         1,
         "no rule reads it"
     );
-    labelled.taints.push(Taint {
-        key: "x".into(),
-        value: String::new(),
-        effect: "NoExecute".into(),
-    });
+    labelled.taints.push(Taint::new("x", "NoExecute"));
     harness.apply(Event::Node(labelled));
     assert_eq!(
         harness.planner.fits_evaluated - fits_evaluated,

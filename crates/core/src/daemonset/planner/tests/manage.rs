@@ -13,11 +13,7 @@ use crate::taint::Taint;
 
 fn tainted(effect: &str) -> NodeView {
     let mut view = node("a");
-    view.taints.push(Taint {
-        key: "x".into(),
-        value: String::new(),
-        effect: effect.into(),
-    });
+    view.taints.push(Taint::new("x", effect));
     view
 }
 

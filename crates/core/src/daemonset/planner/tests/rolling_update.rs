@@ -175,11 +175,7 @@ fn s5_4_4_pods_stuck_terminating_hold_the_rollout_up() {
 #[test]
 fn s5_4_5_an_old_pod_where_none_should_run_goes_and_does_not_come_back() {
     let mut tainted = node("a");
-    tainted.taints.push(Taint {
-        key: "x".into(),
-        value: String::new(),
-        effect: "NoSchedule".into(),
-    });
+    tainted.taints.push(Taint::new("x", "NoSchedule"));
     let mut harness = Harness::new(super::super::super::options::Options::default(), &[]);
     harness.apply(Event::Node(tainted));
     harness.pod(old("p", "a"));

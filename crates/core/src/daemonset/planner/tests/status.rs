@@ -167,11 +167,9 @@ fn s2_4_2_a_node_that_is_not_ready_leaves_desired_and_its_pod_is_misscheduled() 
     let (mut harness, _) = Harness::with(&["a"], &[updated("p", "a")], set(|_| {}));
     let mut not_ready = node("a");
     for effect in ["NoExecute", "NoSchedule"] {
-        not_ready.taints.push(Taint {
-            key: "node.kubernetes.io/not-ready".into(),
-            value: String::new(),
-            effect: effect.into(),
-        });
+        not_ready
+            .taints
+            .push(Taint::new("node.kubernetes.io/not-ready", effect));
     }
     assert_eq!(harness.apply(Event::Node(not_ready)), NOTHING);
     assert_eq!(harness.counters("ds"), [0, 0, 1, 0, 0, 0]);

@@ -20,11 +20,7 @@ fn surging(limit: &serde_json::Value) -> Event {
 
 fn tainted(name: &str) -> Event {
     let mut view = node(name);
-    view.taints.push(Taint {
-        key: "x".into(),
-        value: String::new(),
-        effect: "NoSchedule".into(),
-    });
+    view.taints.push(Taint::new("x", "NoSchedule"));
     Event::Node(view)
 }
 

@@ -75,7 +75,7 @@ fn execute_in_container(args: &[OsString]) -> Result<Infallible> {
     } else {
         None
     };
-    // Checked after joining: the cgroup may have been created anew for another container.
+    // Checked after joining: the cgroup may have been deleted and created again for another container.
     check_running(&process)?;
     if spec.own_root {
         if !spec.hostname.is_empty() {

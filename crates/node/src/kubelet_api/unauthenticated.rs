@@ -1,38 +1,38 @@
-//! Bounds the connections from one address that have shown no valid client certificate: whoever reaches the port can open them, and
-//! must not take all of the server's. The API server shows its certificate, so it has all of them.
+//! Bounds the connections from one address that have shown no valid client certificate: any client that reaches the port can open
+//! them, and must not take all of the server's. The API server shows its certificate, so it has all of them.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A quarter of all connections: more than the API server has in TLS handshakes at once, and than callers with tokens need.
-pub(super) const STRANGERS_PER_ADDRESS: usize = 128;
+pub(super) const UNAUTHENTICATED_PER_ADDRESS: usize = 128;
 
 /// One client may have as many addresses as an IPv6 /64 has.
 const SUBNET: u128 = !(u64::MAX as u128);
 
 /// The number of such connections by address.
 #[derive(Debug, Default)]
-pub(super) struct Strangers(Mutex<HashMap<IpAddr, usize>>);
+pub(super) struct UnauthenticatedConnections(Mutex<HashMap<IpAddr, usize>>);
 
 /// One connection. It is counted until this is dropped.
 #[derive(Debug)]
-pub(super) struct Stranger {
-    all: Arc<Strangers>,
+pub(super) struct UnauthenticatedConnection {
+    all: Arc<UnauthenticatedConnections>,
     address: IpAddr,
 }
 
-impl Strangers {
+impl UnauthenticatedConnections {
     /// None if there are too many from this address.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Stranger> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<UnauthenticatedConnection> {
         let address = subnet(address);
         let mut counts = self.counts();
         let count = counts.entry(address).or_default();
-        if *count >= STRANGERS_PER_ADDRESS {
+        if *count >= UNAUTHENTICATED_PER_ADDRESS {
             return None;
         }
         *count += 1;
-        Some(Stranger {
+        Some(UnauthenticatedConnection {
             all: Arc::clone(self),
             address,
         })
@@ -43,7 +43,7 @@ impl Strangers {
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnauthenticatedConnection {
     fn drop(&mut self) {
         let mut counts = self.all.counts();
         if let Some(count) = counts.get_mut(&self.address) {
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn each_address_has_its_own_bound_and_ended_connections_do_not_count() {
-        let strangers = Arc::new(Strangers::default());
-        let admit = |text: &str| strangers.admit(text.parse().unwrap());
-        let mut open: Vec<Stranger> = (0..STRANGERS_PER_ADDRESS)
+        let connections = Arc::new(UnauthenticatedConnections::default());
+        let admit = |text: &str| connections.admit(text.parse().unwrap());
+        let mut open: Vec<UnauthenticatedConnection> = (0..UNAUTHENTICATED_PER_ADDRESS)
             .map(|_| admit("192.0.2.1").unwrap())
             .collect();
         assert!(admit("192.0.2.1").is_none());
@@ -79,10 +79,12 @@ mod tests {
         open.pop();
         open.push(admit("192.0.2.1").unwrap());
         assert!(admit("192.0.2.1").is_none());
-        open.extend((0..STRANGERS_PER_ADDRESS).map(|n| admit(&format!("fd00::{n:x}")).unwrap()));
+        open.extend(
+            (0..UNAUTHENTICATED_PER_ADDRESS).map(|n| admit(&format!("fd00::{n:x}")).unwrap()),
+        );
         assert!(admit("fd00::ffff:1").is_none(), "of the same network");
         assert!(admit("fd00:0:0:1::1").is_some());
         drop((open, other));
-        assert!(strangers.counts().is_empty());
+        assert!(connections.counts().is_empty());
     }
 }
