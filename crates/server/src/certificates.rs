@@ -12,7 +12,8 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use kennel_core::certificates::{expiry, revocation};
+use kennel_core::certificates::expiry::{self, RenewedBy};
+use kennel_core::certificates::revocation;
 use kennel_types::Timestamp;
 use serde::Serialize;
 
@@ -67,6 +68,15 @@ pub struct Listed {
 impl Listed {
     fn is_authority(&self) -> bool {
         self.name == AUTHORITY || self.name.starts_with(PREVIOUS_AUTHORITY)
+    }
+
+    /// Nothing renews an authority that others have made, and the server may be unable to replace its own.
+    fn renewed_by(&self) -> RenewedBy {
+        if self.is_authority() {
+            RenewedBy::Others
+        } else {
+            RenewedBy::Kennel
+        }
     }
 
     /// The warning of a certificate that ends soon.
@@ -126,13 +136,12 @@ impl Certificates {
         if let Some(file) = &kubeconfig {
             write_kubeconfig(file, &pki)?;
         }
-        let now = options.clock.now();
         Ok(Self {
             tls: Tls::new(&pki, options.clock.clone())?,
             agents: AgentClient::new(&pki)?,
             authority: Live::new(authority_files(&pki)),
             bundle: Live::new(pki.authority.bundle()),
-            listed: Live::new(listed(&pki, now)),
+            listed: Live::new(listed(&pki)),
             installed: Mutex::new(identity(&pki)),
             tokens: Live::new(pki.tokens),
             options: Options {
@@ -157,7 +166,7 @@ impl Certificates {
         let all = self.listed.get();
         let all = all.iter().cloned();
         all.map(|one| Listed {
-            expiring: expiry::is_expiring(one.not_before, one.not_after, now),
+            expiring: expiry::is_expiring(one.not_before, one.not_after, now, one.renewed_by()),
             ..one
         })
         .collect()
@@ -259,7 +268,7 @@ impl Certificates {
         self.agents.replace(&pki)?;
         self.authority.set(authority_files(&pki));
         self.bundle.set(pki.authority.bundle());
-        self.listed.set(listed(&pki, self.now()));
+        self.listed.set(listed(&pki));
         if let Some(file) = &self.kubeconfig {
             write_kubeconfig(file, &pki)?;
         }
@@ -285,13 +294,13 @@ fn authority_files(pki: &Pki) -> AuthorityFiles {
     }
 }
 
-fn listed(pki: &Pki, now: Timestamp) -> Vec<Listed> {
+fn listed(pki: &Pki) -> Vec<Listed> {
     let certificates = pki.certificates().into_iter();
     let row = |(name, pem): (String, &str)| {
         let info = CertificateInfo::read(pem)?;
         Some(Listed {
             name,
-            expiring: expiry::is_expiring(info.not_before, info.not_after, now),
+            expiring: false,
             subject: info.subject,
             issuer: info.issuer,
             not_before: info.not_before,
