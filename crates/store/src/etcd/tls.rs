@@ -81,7 +81,7 @@ impl Tls {
     }
 }
 
-fn failed(path: &Path, reason: impl ToString) -> EtcdError {
+fn failed(path: &Path, reason: &dyn std::fmt::Display) -> EtcdError {
     EtcdError::TlsFile {
         path: path.to_owned(),
         reason: reason.to_string(),
@@ -89,7 +89,7 @@ fn failed(path: &Path, reason: impl ToString) -> EtcdError {
 }
 
 fn read(files: &EtcdTls) -> Result<Contents, EtcdError> {
-    let read = |path: &Path| std::fs::read(path).map_err(|error| failed(path, error));
+    let read = |path: &Path| std::fs::read(path).map_err(|error| failed(path, &error));
     let client = files.client.as_ref();
     let client = client.map(|(certificate, key)| Ok((read(certificate)?, read(key)?)));
     Ok(Contents {
@@ -101,8 +101,8 @@ fn read(files: &EtcdTls) -> Result<Contents, EtcdError> {
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, EtcdError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
-        Ok(found) if found.is_empty() => Err(failed(path, "it has no certificate")),
-        other => other.map_err(|error| failed(path, error)),
+        Ok(found) if found.is_empty() => Err(failed(path, &"it has no certificate")),
+        other => other.map_err(|error| failed(path, &error)),
     }
 }
 
@@ -111,21 +111,21 @@ fn connector(files: &EtcdTls, contents: &Contents) -> Result<TlsConnector, EtcdE
     let mut roots = RootCertStore::empty();
     for certificate in certificates(ca_file, &contents.authorities)? {
         let added = roots.add(certificate);
-        added.map_err(|error| failed(ca_file, error))?;
+        added.map_err(|error| failed(ca_file, &error))?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| failed(ca_file, error))?;
+    let config = config.map_err(|error| failed(ca_file, &error))?;
     let config = config.with_root_certificates(roots);
     let mut config = match files.client.as_ref().zip(contents.client.as_ref()) {
         None => config.with_no_client_auth(),
         Some(((certificate, key), (chain, secret))) => {
             let chain = certificates(certificate, chain)?;
             let secret = PrivateKeyDer::from_pem_slice(secret);
-            let secret = secret.map_err(|error| failed(key, error))?;
+            let secret = secret.map_err(|error| failed(key, &error))?;
             let config = config.with_client_auth_cert(chain, secret);
-            config.map_err(|error| failed(key, error))?
+            config.map_err(|error| failed(key, &error))?
         }
     };
     config.alpn_protocols = vec![b"h2".to_vec()];
