@@ -2,7 +2,6 @@
 
 use kennel_client::expiry::{self, Lifetime};
 use kennel_client::metrics::{Observed, Page};
-use kennel_core::certificates::expiry::{is_expiring, warning};
 use kennel_node::agent::identity::kubeconfig;
 use kube::Config;
 
@@ -26,8 +25,9 @@ impl KubeconfigCertificate {
     /// Warns in the log, once a day, when it ends soon, and passes the warning to `record` every ten minutes. Never returns.
     pub async fn warn(self, record: impl Fn(String) + Send) {
         let warnings = |now| {
-            let ending = self.0.filter(|(begin, end)| is_expiring(*begin, *end, now));
-            let ending = ending.map(|(_, end)| warning(WHAT, end, now, kubeconfig::REMEDY));
+            let ending = self.0.and_then(|lifetime| {
+                expiry::warning_of_others(WHAT, lifetime, now, kubeconfig::REMEDY)
+            });
             ending.into_iter().collect()
         };
         expiry::warn(warnings, record).await;

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_client::expiry::Lifetime;
-use kennel_core::certificates::expiry;
+use kennel_client::expiry::{self, Lifetime};
 use kennel_types::Timestamp;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -123,13 +122,13 @@ impl Live {
     /// The warning of its end, if that is soon.
     pub(crate) fn warnings(&self, now: Timestamp) -> Vec<String> {
         let lifetime = lifetime(&self.pair.borrow().certificate);
-        let ending = lifetime.filter(|(begin, end)| expiry::is_expiring(*begin, *end, now));
-        let warning = ending.map(|(_, end)| {
+        let warning = lifetime.and_then(|lifetime| {
             let file = self.files.certificate.display();
             let remedy = format!(
                 "write a new one and its key; the dashboard reads {file} again while it runs"
             );
-            expiry::warning("the TLS certificate of the dashboard", end, now, &remedy)
+            let what = "the TLS certificate of the dashboard";
+            expiry::warning_of_others(what, lifetime, now, &remedy)
         });
         warning.into_iter().collect()
     }
@@ -189,7 +188,9 @@ fn unusable(path: &Path) -> impl FnOnce(pem::Error) -> TlsError {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use rcgen::{CertificateParams, CertifiedKey, KeyPair, generate_simple_self_signed};
 
     use super::*;
 
@@ -220,5 +221,25 @@ mod tests {
         assert!(live.reload().unwrap());
         assert!(live.hosts(address).is_own("new.example"));
         assert!(!live.hosts(address).is_own("old.example"));
+    }
+
+    #[test]
+    fn the_warnings_of_90_days_begin_30_days_before_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| dir.path().join(name));
+        let begin = 1_800_000_000;
+        let at = |days: u64| begin + days * 86_400;
+        let time = |days: u64| (UNIX_EPOCH + Duration::from_secs(at(days))).into();
+        let pair = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        (params.not_before, params.not_after) = (time(0), time(90));
+        std::fs::write(&certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
+        std::fs::write(&key, pair.serialize_pem()).unwrap();
+        let live = Live::open(TlsFiles { certificate, key }).unwrap();
+        let warnings = |days| {
+            let now = i64::try_from(at(days)).unwrap();
+            live.warnings(Timestamp::from_secs(now)).len()
+        };
+        assert_eq!((warnings(60), warnings(61)), (0, 1));
     }
 }

@@ -6,17 +6,37 @@ use kennel_types::Timestamp;
 
 /// Warnings begin this long before the end.
 const WARN_BEFORE: Duration = Duration::from_hours(30 * 24);
-/// Short-lived certificates are warned of in the last part of their lifetime, after the time of their renewal.
-const WARN_FRACTION: u32 = 10;
+/// Certificates that Kennel renews are warned of in the last part of their lifetime, after the time of their renewal.
+const RENEWED_FRACTION: u32 = 10;
+/// Others are warned of before they are half over, so that somebody can act.
+const OTHER_FRACTION: u32 = 2;
 
 /// The reason of the event.
 pub const REASON: &str = "CertificateExpiring";
 
-/// Whether a certificate ends so soon that its renewal must have failed.
-pub fn is_expiring(not_before: Timestamp, not_after: Timestamp, now: Timestamp) -> bool {
+/// Who renews a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenewedBy {
+    /// The program that warns, or another part of Kennel.
+    Kennel,
+    /// Somebody else, who needs time.
+    Others,
+}
+
+/// Whether a certificate ends so soon that its renewal must have failed, or that others must renew it.
+pub fn is_expiring(
+    not_before: Timestamp,
+    not_after: Timestamp,
+    now: Timestamp,
+    by: RenewedBy,
+) -> bool {
+    let fraction = match by {
+        RenewedBy::Kennel => RENEWED_FRACTION,
+        RenewedBy::Others => OTHER_FRACTION,
+    };
     let lifetime = not_after.saturating_since(not_before);
     let left = not_after.saturating_since(now);
-    left < WARN_BEFORE.min(lifetime / WARN_FRACTION)
+    left < WARN_BEFORE.min(lifetime / fraction)
 }
 
 /// The warning of a certificate's end, for logs and events. `what` names the certificate.
@@ -39,19 +59,28 @@ mod tests {
 
     #[test]
     fn warnings_begin_30_days_before_the_end() {
-        let check = |lifetime: i64, left: i64, expected: bool| {
+        let check = |by: RenewedBy, lifetime: i64, left: i64, expected: bool| {
             let at = Timestamp::from_secs;
-            let found = is_expiring(at(0), at(lifetime), at(lifetime - left));
-            assert_eq!(found, expected, "{lifetime} {left}");
+            let found = is_expiring(at(0), at(lifetime), at(lifetime - left), by);
+            assert_eq!(found, expected, "{by:?} {lifetime} {left}");
         };
-        check(3650 * DAY, 30 * DAY, false);
-        check(3650 * DAY, 30 * DAY - 1, true);
-        check(365 * DAY, 30 * DAY, false);
-        check(365 * DAY, 29 * DAY, true);
-        check(365 * DAY, -DAY, true);
+        for by in [RenewedBy::Kennel, RenewedBy::Others] {
+            check(by, 3650 * DAY, 30 * DAY, false);
+            check(by, 3650 * DAY, 30 * DAY - 1, true);
+            check(by, 365 * DAY, 30 * DAY, false);
+            check(by, 365 * DAY, 29 * DAY, true);
+            check(by, 365 * DAY, -DAY, true);
+        }
+        // Renewed after 70 to 90 % of its lifetime.
+        check(RenewedBy::Kennel, 90 * DAY, 10 * DAY, false);
+        check(RenewedBy::Kennel, 90 * DAY, 8 * DAY, true);
+        check(RenewedBy::Others, 90 * DAY, 30 * DAY, false);
+        check(RenewedBy::Others, 90 * DAY, 29 * DAY, true);
+        check(RenewedBy::Others, 7 * DAY, 4 * DAY, false);
+        check(RenewedBy::Others, 7 * DAY, 3 * DAY, true);
         // An hour: in the last six minutes.
-        check(3600, 361, false);
-        check(3600, 359, true);
+        check(RenewedBy::Kennel, 3600, 361, false);
+        check(RenewedBy::Kennel, 3600, 359, true);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use kennel_client::clock;
 use kennel_client::events::{Note, Recorder, Reference};
 pub use kennel_client::expiry::Lifetime;
 use kennel_client::metrics::{Observed, Page};
-use kennel_core::certificates::expiry;
+use kennel_core::certificates::expiry::{self, RenewedBy};
 use kennel_types::Timestamp;
 
 use super::request::Purpose;
@@ -60,11 +60,16 @@ impl Expirations {
         let ending = both.filter_map(|purpose| {
             let (not_before, not_after) = (*lock(self.of(purpose)))?;
             let what = format!("the {} certificate of this node", purpose.as_str());
-            let remedy = match purpose {
-                Purpose::Client if self.is_from_kubeconfig => kubeconfig::REMEDY,
-                _ => "its renewal fails, see the log of the agent",
+            let (by, remedy) = match purpose {
+                Purpose::Client if self.is_from_kubeconfig => {
+                    (RenewedBy::Others, kubeconfig::REMEDY)
+                }
+                _ => (
+                    RenewedBy::Kennel,
+                    "its renewal fails, see the log of the agent",
+                ),
             };
-            expiry::is_expiring(not_before, not_after, now)
+            expiry::is_expiring(not_before, not_after, now, by)
                 .then(|| expiry::warning(&what, not_after, now, remedy))
         });
         ending.collect()
@@ -162,6 +167,10 @@ mod tests {
         };
         assert!(warning.contains("the client certificate of this node expires in 25 days"));
         assert!(warning.ends_with(kubeconfig::REMEDY), "{warning}");
+        // A short one, too, is warned of for a month.
+        let expirations = Expirations::of_kubeconfig(Some((at(0), at(90 * 86_400))));
+        assert!(expirations.warnings(at(60 * 86_400)).is_empty());
+        assert_eq!(expirations.warnings(at(61 * 86_400)).len(), 1);
     }
 
     #[test]
