@@ -53,6 +53,7 @@ fn node(name: &str) -> NodeView {
         taints: Vec::new(),
         unschedulable: false,
         ready: Readiness::Ready,
+        ready_changed: None,
     }
 }
 

@@ -478,33 +478,39 @@ impl Staged {
         rollout: &NodeRollout<'_>,
         context: Context<'_>,
     ) -> bool {
-        let Some(since) = self.suspects(node, rollout, context) else {
+        if !self.suspects(node, rollout, context) {
             mine.blamed = None;
             return false;
-        };
+        }
+        let since = context.nodes.went_down(node);
         let blamed = mine.blamed;
         let blamed = blamed.unwrap_or_else(|| !self.is_outage(since, context));
         mine.blamed = Some(blamed);
         blamed
     }
 
-    /// Since when a node is down that got the target's pod shortly before, if that is long enough.
-    fn suspects(
-        &self,
-        node: NodeId,
-        rollout: &NodeRollout<'_>,
-        context: Context<'_>,
-    ) -> Option<Tick> {
+    /// Whether a node went down that got the target's pod shortly before, and has been seen down for long enough.
+    fn suspects(&self, node: NodeId, rollout: &NodeRollout<'_>, context: Context<'_>) -> bool {
         let is_judged = rollout.admitted && self.standing == Standing::Staged;
-        let pod = rollout.found.target.filter(|_| is_judged)?;
-        let since = context.nodes.down_since(node)?;
-        let view = context.nodes.view(node);
+        let Some(pod) = rollout.found.target.filter(|_| is_judged) else {
+            return false;
+        };
+        let nodes = context.nodes;
+        let Some(since) = nodes.down_since(node) else {
+            return false;
+        };
+        let view = nodes.view(node);
         let cordoned = view.is_none_or(|view| view.unschedulable);
-        let age = pod.born.age(since);
+        let age = match nodes.down_before_start(node) {
+            // Both times are the API's, in whole seconds: nothing is lost by our own clock.
+            Some(at) => u64::try_from(at.millis_since(pod.created))
+                .map(Duration::from_millis)
+                .ok(),
+            None => pod.born.until(nodes.went_down(node)),
+        };
         let in_window = age.is_some_and(|age| age <= self.policy.blame_window);
         let long_enough = since.after(BLAME_AFTER) <= context.tick;
-        let suspected = in_window && long_enough && !cordoned && pod.before != Before::Down;
-        suspected.then_some(since)
+        in_window && long_enough && !cordoned && pod.before != Before::Down
     }
 }
 

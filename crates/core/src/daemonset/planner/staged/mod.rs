@@ -123,7 +123,7 @@ pub(super) struct Staged {
     /// When the phase began whose state was requested last.
     requested: Option<PhaseStart>,
     /// Whether there is an outage, by the time from which nodes count and the version of the nodes that are down.
-    outage: Cell<Option<((Tick, u64), bool)>>,
+    outage: Cell<Option<((Born, u64), bool)>>,
     /// The conditions that the status should have.
     pub(super) conditions: Arc<Conditions>,
 }
