@@ -196,6 +196,8 @@ pub(in super::super) struct StagedSlot {
     /// Whether the target has taken the node down (R4.2), since that was decided.
     pub(in super::super) blamed: Option<bool>,
     pub(in super::super) counts: StagedCounts,
+    /// It was healthy in this attempt (R5.2).
+    pub(in super::super) was_healthy: bool,
     /// The failure that the last event was about.
     told: Option<Cause>,
 }
@@ -216,6 +218,7 @@ impl Default for StagedSlot {
             before: None,
             blamed: None,
             counts: StagedCounts::default(),
+            was_healthy: false,
             told: None,
         }
     }

@@ -13,8 +13,7 @@ use crate::rollout::state::Accepted;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) nodes: usize,
-    pub(super) healthy: usize,
-    /// Those of them that the present stage takes by label.
+    /// The healthy ones that the present stage takes by label.
     pub(super) labelled: usize,
     pub(super) pending: usize,
     pub(super) failed: usize,
@@ -41,6 +40,8 @@ pub(in super::super) struct Watched {
     ailing_since: u64,
     /// R4.2: what was decided when the node had been down for two minutes.
     blamed: Option<bool>,
+    /// R5.2: it was healthy in this attempt.
+    pub(super) was_healthy: bool,
 }
 
 /// What a node counts for.
@@ -279,7 +280,6 @@ impl ReferencePlanner {
         let count = |which: &dyn Fn(&Judged) -> bool| all.iter().filter(|j| which(j)).count();
         Totals {
             nodes: law.rollout_nodes().len(),
-            healthy: count(&|j| j.healthy),
             labelled: labelled.count(),
             pending: count(&|j| j.pending),
             failed: count(&|j| j.failed.is_some()),

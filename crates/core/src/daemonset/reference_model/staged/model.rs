@@ -61,7 +61,8 @@ pub(in super::super) struct Rollout {
     stuck: bool,
     pub(super) began: Timestamp,
     pub(super) progressed: Timestamp,
-    pub(super) most_healthy: usize,
+    /// The model has not looked at the nodes yet: their pods tell when they became healthy.
+    is_new: bool,
     /// Commands that were carried out and taken away since: they may be given again.
     pub(super) withdrawn: BTreeSet<(String, String)>,
     pub(super) nodes: BTreeMap<Arc<str>, Watched>,
@@ -89,7 +90,12 @@ impl Rollout {
         if self.basis.record == basis.record {
             withdrawn.extend(self.withdrawn);
         }
-        let retried = attempt(&self.basis) != attempt(&basis);
+        let mut nodes = self.nodes;
+        if attempt(&self.basis) != attempt(&basis) {
+            for node in nodes.values_mut() {
+                node.was_healthy = false;
+            }
+        }
         Self {
             policy,
             revisions: claimed.to_vec(),
@@ -101,7 +107,7 @@ impl Rollout {
             } else {
                 self.progressed.max(began)
             },
-            most_healthy: if retried { 0 } else { self.most_healthy },
+            nodes,
             withdrawn,
             basis,
             ..self
@@ -264,7 +270,7 @@ impl ReferencePlanner {
                 stuck: false,
                 began,
                 progressed: began,
-                most_healthy: 0,
+                is_new: true,
                 nodes: BTreeMap::new(),
             },
         };
@@ -331,6 +337,7 @@ impl ReferencePlanner {
     /// Takes the steps that are due (R3 to R6, R8.1).
     pub(in super::super) fn advance_rollout_state(&mut self, uid: &Uid) {
         self.watch_nodes(uid);
+        self.note_progress(uid);
         let set = &self.sets[uid];
         let Some(rollout) = &set.rollout else {
             return;
@@ -342,15 +349,6 @@ impl ReferencePlanner {
             return;
         };
         let totals = self.totals(set, &law);
-        if totals.healthy > rollout.most_healthy {
-            let now = self.now;
-            let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
-            rollout.most_healthy = totals.healthy;
-            rollout.progressed = now;
-        }
-        let set = &self.sets[uid];
-        let law = self.law(set).unwrap();
-        let rollout = set.rollout.as_ref().unwrap();
         let before = self.ignored_before(uid, &law);
         match super::stepping::step(&law, rollout, totals, self.now, &before) {
             super::stepping::Next::Nothing => self.set_unstuck(uid),
@@ -363,6 +361,42 @@ impl ReferencePlanner {
             super::stepping::Next::Write(verdict, state) => {
                 let target = law.target.clone();
                 self.write_record(uid, &target, verdict, *state);
+            }
+        }
+    }
+
+    /// R5.2: when a node first became healthy. A new controller takes the last time from the target's pods, but has five
+    /// minutes of the deadline at least.
+    pub(in super::super) fn note_progress(&mut self, uid: &Uid) {
+        let now = self.now;
+        let set = &self.sets[uid];
+        let (Some(rollout), Some(law)) = (&set.rollout, self.law(set)) else {
+            return;
+        };
+        let names = rollout.nodes.iter().filter(|(_, node)| !node.was_healthy);
+        let names = names.map(|(name, _)| name.clone());
+        let healthy: Vec<Arc<str>> = names
+            .filter(|name| self.judge(set, &law, name).healthy)
+            .collect();
+        let progressed = if rollout.is_new {
+            let deadline = i64::try_from(law.policy.progress_deadline.as_millis()).unwrap();
+            let rest = (deadline - 5 * 60_000).max(0);
+            let pods = healthy.iter().flat_map(|name| law.daemons_on(name));
+            let pods = pods.filter(|pod| !pod.view.terminating && law.is_of_target(pod.view));
+            let min_ready = set.view.min_ready_seconds * 1_000;
+            let since = pods.filter_map(|pod| pod.view.ready_since);
+            let since = since.map(|since| since.saturating_add_millis(min_ready));
+            let last = since.max().unwrap_or(Timestamp::MIN).min(now);
+            Some(last.max(now.saturating_add_millis(-rest)))
+        } else {
+            (!healthy.is_empty()).then_some(now)
+        };
+        let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
+        rollout.is_new = false;
+        rollout.progressed = progressed.unwrap_or(rollout.progressed);
+        for name in healthy {
+            if let Some(node) = rollout.nodes.get_mut(&name) {
+                node.was_healthy = true;
             }
         }
     }

@@ -14,6 +14,7 @@ mod operations;
 mod order;
 mod policy_changes;
 mod progress;
+mod progress_deadline;
 mod selection;
 mod state_writes;
 mod two_controllers;
