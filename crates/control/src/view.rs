@@ -31,6 +31,7 @@ pub fn node(node: &Node) -> NodeView {
         taints: node.spec.taints.iter().map(Taint::without_time).collect(),
         unschedulable: node.spec.unschedulable,
         ready: readiness(node),
+        ready_changed: ready_changed(node),
     }
 }
 
@@ -63,6 +64,11 @@ where
         ready_since: ready_since(pod),
         health: health(pod),
     })
+}
+
+fn ready_changed(node: &Node) -> Option<Timestamp> {
+    let ready = node.status.condition(&ConditionType::Ready);
+    ready.and_then(|ready| ready.last_transition_time)
 }
 
 fn readiness(node: &Node) -> Readiness {

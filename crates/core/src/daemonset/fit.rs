@@ -283,6 +283,7 @@ mod tests {
                 .collect(),
             unschedulable: true,
             ready: crate::daemonset::view::Readiness::Ready,
+            ready_changed: None,
         };
         let fit = Rules::of_template(&json!({ "spec": spec }), false).judge(&node);
         assert_eq!((fit.run, fit.keep), expected, "{spec} with {taints:?}");

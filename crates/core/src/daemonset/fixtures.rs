@@ -40,6 +40,7 @@ pub(super) fn node(name: &str) -> NodeView {
         taints: Vec::new(),
         unschedulable: false,
         ready: Readiness::Ready,
+        ready_changed: None,
     }
 }
 

@@ -102,6 +102,8 @@ pub struct NodeView {
     pub unschedulable: bool,
     /// Only safe rollouts read it (R4).
     pub ready: Readiness,
+    /// When `ready` became what it is. It tells a new controller when a node went down (R4.2).
+    pub ready_changed: Option<Timestamp>,
 }
 
 /// The status of a node's `Ready` condition.

@@ -100,6 +100,7 @@ impl AdmissionNode {
             taints: taints.unwrap_or_default(),
             unschedulable: false,
             ready: crate::daemonset::view::Readiness::Ready,
+            ready_changed: None,
         };
         let allocatable = BTreeMap::deserialize(&node["status"]["allocatable"]);
         Self {

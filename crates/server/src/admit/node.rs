@@ -66,6 +66,7 @@ fn view(node: &Value) -> NodeView {
         taints: taints.filter_map(taint).collect(),
         unschedulable: false,
         ready: Readiness::NotReady,
+        ready_changed: None,
     }
 }
 

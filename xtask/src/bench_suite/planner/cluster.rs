@@ -78,6 +78,7 @@ fn node(number: usize) -> NodeView {
         taints: Vec::new(),
         unschedulable: false,
         ready: Readiness::Ready,
+        ready_changed: None,
     }
 }
 

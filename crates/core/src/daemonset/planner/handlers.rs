@@ -166,7 +166,11 @@ impl Planner {
     }
 
     pub(super) fn on_node(&mut self, view: NodeView) {
-        let (node, old) = self.nodes.put(view, Tick::of(self.steady));
+        // As for pods, times in objects count for what happened before the planner knew the cluster.
+        let changed = view.ready_changed.filter(|_| !self.synced);
+        let inherited = changed.map(|at| (at, self.wall.saturating_since(at)));
+        let now = Tick::of(self.steady);
+        let (node, old) = self.nodes.put(view, now, inherited);
         self.note_waiting(node);
         let readers = match &old {
             None => self.sets.ids(),

@@ -4,12 +4,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
+
+use kennel_types::Timestamp;
 
 use super::super::fit::{Fit, Rules};
 use super::super::rollout::seed;
 use super::super::view::{NodeView, Readiness};
 use super::chunked_vec::ChunkedVec;
-use super::staged::Tick;
+use super::staged::{Born, Tick};
 use crate::ids::NodeId;
 
 /// The fields that a pass over all nodes reads.
@@ -20,8 +23,10 @@ struct Hot {
     /// It has no taint with effect `NoSchedule` or `NoExecute`.
     untainted: bool,
     ready: Readiness,
-    /// Since when it is not ready; `Tick::MAX` if it is, or was never seen ready.
+    /// Since when it is seen not ready; `Tick::MAX` if it is ready, or nobody knows when that ended.
     down_since: Tick,
+    /// When it went down, while `down_since` is a time.
+    went_down: Born,
 }
 
 #[derive(Debug)]
@@ -30,6 +35,8 @@ struct Entry {
     view: Option<NodeView>,
     /// Pods that name it, and creations for it that have not shown yet.
     references: u32,
+    /// When it went down by its own condition, if that was before this process started.
+    down_before_start: Option<Timestamp>,
 }
 
 /// See the [module](self).
@@ -40,8 +47,8 @@ pub(super) struct Nodes {
     hot: ChunkedVec<Hot>,
     by_name: HashMap<Arc<str>, NodeId>,
     free: Vec<NodeId>,
-    /// Nodes that are not ready and were seen ready, by when that ended.
-    down: BTreeSet<(Tick, NodeId)>,
+    /// Nodes that went down at a known time, by that time.
+    down: BTreeSet<(Born, NodeId)>,
     down_version: u64,
 }
 
@@ -102,6 +109,7 @@ impl Nodes {
             name: name.clone(),
             view: None,
             references: 0,
+            down_before_start: None,
         };
         let hot = Hot {
             seed: seed(name),
@@ -109,6 +117,7 @@ impl Nodes {
             untainted: false,
             ready: Readiness::Ready,
             down_since: Tick::MAX,
+            went_down: Born::default(),
         };
         let id = if let Some(id) = self.free.pop() {
             self.entries[id.index()] = entry;
@@ -123,10 +132,16 @@ impl Nodes {
         id
     }
 
-    /// Stores a node and returns its previous view.
-    pub(super) fn put(&mut self, view: NodeView, now: Tick) -> (NodeId, Option<NodeView>) {
+    /// Stores a node and returns its previous view. `inherited`: when a node that is not ready went down and how long ago,
+    /// which counts if it is seen for the first time.
+    pub(super) fn put(
+        &mut self,
+        view: NodeView,
+        now: Tick,
+        inherited: Option<(Timestamp, Duration)>,
+    ) -> (NodeId, Option<NodeView>) {
         let id = self.id_or_insert(&view.name);
-        self.note_readiness(id, view.ready, now);
+        self.note_readiness(id, view.ready, now, inherited);
         let hot = &mut self.hot[id.index()];
         hot.exists = true;
         hot.untainted = !view.taints.iter().any(|taint| taint.effect.repels());
@@ -136,19 +151,30 @@ impl Nodes {
     pub(super) fn remove(&mut self, id: NodeId) {
         self.entries[id.index()].view = None;
         self.hot[id.index()].exists = false;
-        self.note_readiness(id, Readiness::Ready, Tick::MAX);
+        self.note_readiness(id, Readiness::Ready, Tick::MAX, None);
     }
 
-    fn note_readiness(&mut self, id: NodeId, ready: Readiness, now: Tick) {
+    fn note_readiness(
+        &mut self,
+        id: NodeId,
+        ready: Readiness,
+        now: Tick,
+        inherited: Option<(Timestamp, Duration)>,
+    ) {
         let hot = &mut self.hot[id.index()];
         let was_ready = hot.exists && hot.ready == Readiness::Ready;
+        let inherited = inherited.filter(|_| !hot.exists);
         hot.ready = ready;
         let changed = if ready == Readiness::Ready {
-            let down_since = std::mem::replace(&mut hot.down_since, Tick::MAX);
-            self.down.remove(&(down_since, id))
-        } else if was_ready {
-            hot.down_since = now;
-            self.down.insert((now, id))
+            hot.down_since = Tick::MAX;
+            self.entries[id.index()].down_before_start = None;
+            self.down.remove(&(hot.went_down, id))
+        } else if was_ready || inherited.is_some() {
+            let ago = inherited.map_or(Duration::ZERO, |(_, ago)| ago);
+            // The two minutes of R4.2 start over with a new controller.
+            (hot.down_since, hot.went_down) = (now, Born::new(now, ago));
+            self.entries[id.index()].down_before_start = inherited.map(|(at, _)| at);
+            self.down.insert((hot.went_down, id))
         } else {
             false
         };
@@ -164,13 +190,23 @@ impl Nodes {
         self.hot[id.index()].ready
     }
 
-    /// Since when a node is not ready, if it was seen ready before.
+    /// Since when a node is seen not ready, if it is known when it went down.
     pub(super) fn down_since(&self, id: NodeId) -> Option<Tick> {
         Some(self.hot[id.index()].down_since).filter(|since| *since != Tick::MAX)
     }
 
+    /// When a node that has a [`down_since`](Self::down_since) went down.
+    pub(super) fn went_down(&self, id: NodeId) -> Born {
+        self.hot[id.index()].went_down
+    }
+
+    /// The same by its own condition, if this process has not seen it.
+    pub(super) fn down_before_start(&self, id: NodeId) -> Option<Timestamp> {
+        self.entries[id.index()].down_before_start
+    }
+
     /// The nodes that are down and went down at this time or later.
-    pub(super) fn down_from(&self, from: Tick) -> impl Iterator<Item = NodeId> + '_ {
+    pub(super) fn down_from(&self, from: Born) -> impl Iterator<Item = NodeId> + '_ {
         let first = (from, NodeId::from_index(0));
         self.down.range(first..).map(|(_, node)| *node)
     }

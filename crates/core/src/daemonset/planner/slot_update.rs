@@ -45,6 +45,7 @@ impl Planner {
         let staged = known.staged.as_mut();
         let staged = staged.expect("only DaemonSets with a policy come here");
         let failure = new.untold_failure();
+        staged.note_health(&mut new, self.steady);
         if let Some(at) = staged.enter(node, new) {
             self.steady_timers.at(at, Recheck::Slot(set, node));
         }

@@ -52,6 +52,8 @@ pub(in super::super) struct FakeCluster {
     pub(in super::super) queues: BTreeMap<Kind, VecDeque<(Uid, Event)>>,
     /// Objects that the watches have delivered and not reported as gone.
     delivered: BTreeMap<Kind, BTreeSet<Uid>>,
+    /// What nodes were when they changed last.
+    readiness: BTreeMap<Uid, Readiness>,
     /// Incremented with each change.
     pub(in super::super) version: u64,
     serial: u32,
@@ -69,6 +71,7 @@ impl FakeCluster {
             config_events: VecDeque::new(),
             queues: KINDS.map(|kind| (kind, VecDeque::new())).into(),
             delivered: KINDS.map(|kind| (kind, BTreeSet::new())).into(),
+            readiness: BTreeMap::new(),
             version: 0,
             serial: 0,
         }
@@ -97,12 +100,28 @@ impl FakeCluster {
         {
             revision.version = self.version.to_string().into();
         }
+        if kind == Kind::Nodes {
+            self.note_transition(id);
+        }
         let event = self.event(kind, id);
         let queue = self.queues.get_mut(&kind).unwrap();
         if merged {
             queue.retain(|(other, _)| other != id);
         }
         queue.push_back((id.clone(), event));
+    }
+
+    /// Writes the time of a changed Ready condition, as the node lifecycle controller and the kubelet do.
+    fn note_transition(&mut self, name: &Uid) {
+        let now = self.timestamp();
+        let Some(node) = self.nodes.get_mut(name) else {
+            self.readiness.remove(name);
+            return;
+        };
+        let old = self.readiness.insert(name.clone(), node.ready);
+        if old != Some(node.ready) {
+            node.ready_changed = Some(now);
+        }
     }
 
     fn event(&self, kind: Kind, id: &Uid) -> Event {
@@ -165,6 +184,7 @@ impl FakeCluster {
             taints: Vec::new(),
             unschedulable: false,
             ready: Readiness::Ready,
+            ready_changed: None,
         };
         self.nodes.insert(name.into(), node);
         self.changed(Kind::Nodes, &name.into(), false);

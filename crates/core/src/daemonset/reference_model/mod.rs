@@ -93,6 +93,17 @@ impl Set {
     }
 }
 
+/// A node that went down.
+#[derive(Clone, Copy, Debug)]
+struct Down {
+    /// When, in tenths of a second after `started`; negative before.
+    at: i64,
+    /// By its own condition, where the model has not seen it happen.
+    shown: Option<Timestamp>,
+    /// Since when the model has seen it down, in tenths of a second after `started`.
+    seen: u64,
+}
+
 enum Pending {
     Create(Uid, Arc<str>),
     Pod(Uid, Uid, PodWrite),
@@ -111,8 +122,8 @@ pub(super) struct ReferencePlanner {
     now: Timestamp,
     /// The time of the first event.
     started: Timestamp,
-    /// Since when nodes are down that were seen ready, in tenths of a second after `started`.
-    down: BTreeMap<Arc<str>, u64>,
+    /// The nodes that are down and of which it is known when they went down.
+    down: BTreeMap<Arc<str>, Down>,
     /// The conditions that the real planner shows: their words are not modelled.
     conditions: Arc<Conditions>,
     sets: BTreeMap<Uid, Set>,

@@ -170,7 +170,8 @@ impl ReferencePlanner {
             return;
         };
         // 4.8
-        for duplicate in &current {
+        let frozen = self.is_frozen(uid);
+        for duplicate in current.iter().filter(|_| !frozen) {
             let (from, to) = (hash_of(duplicate), hash_of(kept));
             if from == to || !self.relabel(uid, &from, &to) {
                 self.write_revision(uid, duplicate, |o| format!("DeleteRevision({o:?})"));
@@ -187,9 +188,16 @@ impl ReferencePlanner {
         set.history.merging = !current.is_empty();
         set.active = Some(hash_of(kept).into());
         let target = kept.clone();
+        self.release(uid, &target);
         self.sync_rollout(uid, claimed);
         self.keep_revisions(uid, &target, claimed);
         self.prune(uid, &old, used, stable.as_deref());
+    }
+
+    /// R6: nothing is deleted.
+    fn is_frozen(&self, uid: &Uid) -> bool {
+        let key = format!("{}freeze", crate::rollout::PREFIX);
+        self.sets[uid].view.annotations.contains_key(&key)
     }
 
     /// Rule 4.7. `old` is in ascending order.
@@ -200,6 +208,9 @@ impl ReferencePlanner {
         used: &BTreeSet<String>,
         stable: Option<&str>,
     ) {
+        if self.is_frozen(uid) {
+            return;
+        }
         let limit = usize::try_from(self.sets[uid].view.revision_history_limit).unwrap();
         let mut to_kill = old.len().saturating_sub(limit);
         let mut unpruned_hashes = BTreeSet::new();

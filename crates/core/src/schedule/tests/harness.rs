@@ -40,6 +40,7 @@ pub(super) fn node_info(name: &str, more: &Value) -> NodeInfo {
                 .collect(),
             unschedulable: more["unschedulable"] == true,
             ready: crate::daemonset::view::Readiness::Ready,
+            ready_changed: None,
         },
         allocatable: amounts(&allocatable),
     }

@@ -175,6 +175,7 @@ fn node(name: &str) -> NodeSnapshot {
             taints: Vec::new(),
             unschedulable: false,
             ready: crate::daemonset::view::Readiness::Ready,
+            ready_changed: None,
         },
         conditions: vec![Condition {
             r#type: ConditionType::Ready,

@@ -52,13 +52,6 @@ impl Planner {
 
     fn step_rollout(&mut self, set: SetId) {
         let steady = self.steady;
-        let known = &mut self.sets[set];
-        let staged = known.staged.as_deref_mut();
-        let staged = staged.expect("only a set with a rollout policy takes steps");
-        if staged.totals.healthy > staged.most_healthy {
-            staged.most_healthy = staged.totals.healthy;
-            staged.progressed = Some(steady);
-        }
         let known = &self.sets[set];
         let (Some(staged), Some(state)) = (
             known.staged.as_deref(),
@@ -91,7 +84,7 @@ impl Planner {
             in_phase,
             without_progress: staged
                 .progressed
-                .map_or(in_phase, |at| in_phase.min(steady - at)),
+                .map_or(in_phase, |last| in_phase.min(last.lasted(steady))),
             can_go_back: state.stable.is_some() && !staged.assist,
             paused: staged.is_paused(),
             check: &staged.check.result,
@@ -109,7 +102,10 @@ impl Planner {
                     since: next_second(self.wall),
                     ..*state
                 };
-                let notes = self.describe(set, transition, &state);
+                let mut notes = self.describe(set, transition, &state);
+                if command.is_none() {
+                    notes.splice(0..0, self.healthy_note(set, transition, &state));
+                }
                 self.write_record(set, verdict, state, notes);
             }
             Step::CommandIgnored => {

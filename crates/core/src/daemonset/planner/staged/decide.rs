@@ -22,6 +22,7 @@ use super::judge::{BLAME_AFTER, Evidence, judge};
 use super::slot::{Ailment, StagedCounts, StagedSlot, Stopwatch, Tick};
 use super::{Driven, Staged, Standing};
 use crate::ids::{NodeId, PodId};
+use crate::rollout::order::order;
 use crate::rollout::policy::DownNodes;
 use crate::rollout::state::Accepted;
 
@@ -247,7 +248,7 @@ impl Staged {
         let evidence = Evidence {
             pod_failed: pod.is_some_and(|pod| pod.phase == PodPhase::Failed),
             restarts: pod.map_or(0, |pod| pod.restarts),
-            before: pod.map_or(Before::None, |pod| self.before_of(pod, mine)),
+            before: pod.map_or(Before::None, |pod| self.before_of(pod, mine, node, context)),
             blamed,
             skipped: skips && rollout.readiness != Readiness::Ready,
         };
@@ -303,6 +304,17 @@ impl Staged {
             Accepted::Nodes(count) => count > 0,
             Accepted::All => true,
         })
+    }
+
+    /// Whether a node has a daemon of another revision that is not available.
+    pub(super) fn fails_before(
+        &self,
+        slot: &Slot,
+        target: &ActiveRevision,
+        context: Context<'_>,
+    ) -> bool {
+        let (found, _) = self.find_pods(slot, target, context);
+        found.any && !found.any_available && found.target.is_none()
     }
 
     /// A pass over the pods of a slot. The second part is the target's pod.
@@ -366,8 +378,9 @@ impl Staged {
             Standing::Direct => true,
             Standing::Unstarted | Standing::Back => false,
             Standing::Staged => {
+                let order = || order(set.seed, context.nodes.seed(node));
                 let place = || Self::place(set, node, context.nodes);
-                self.cut.admits(mine.value, place)
+                self.cut.admits(mine.value, order, place)
                     || self.is_selected(node, context.nodes)
                     || target_created
                         .is_some_and(|created| self.keeps_target(node, created, context.nodes))
@@ -426,10 +439,18 @@ impl Staged {
     }
 
     /// What a node's daemon was before the target's pod. Another controller's pods do not say it (R11), so what was
-    /// seen when the old one was deleted counts.
-    fn before_of(&self, pod: &Hot, mine: &StagedSlot) -> Before {
+    /// seen when the old one was deleted counts, or what the state has.
+    fn before_of(
+        &self,
+        pod: &Hot,
+        mine: &StagedSlot,
+        node: NodeId,
+        context: Context<'_>,
+    ) -> Before {
         match pod.before {
-            Before::None if self.assist => mine.before.unwrap_or(Before::None),
+            Before::None if self.assist => mine
+                .before
+                .unwrap_or_else(|| self.recorded_before(context.nodes.name(node))),
             before => before,
         }
     }
@@ -478,33 +499,39 @@ impl Staged {
         rollout: &NodeRollout<'_>,
         context: Context<'_>,
     ) -> bool {
-        let Some(since) = self.suspects(node, rollout, context) else {
+        if !self.suspects(node, rollout, context) {
             mine.blamed = None;
             return false;
-        };
+        }
+        let since = context.nodes.went_down(node);
         let blamed = mine.blamed;
         let blamed = blamed.unwrap_or_else(|| !self.is_outage(since, context));
         mine.blamed = Some(blamed);
         blamed
     }
 
-    /// Since when a node is down that got the target's pod shortly before, if that is long enough.
-    fn suspects(
-        &self,
-        node: NodeId,
-        rollout: &NodeRollout<'_>,
-        context: Context<'_>,
-    ) -> Option<Tick> {
+    /// Whether a node went down that got the target's pod shortly before, and has been seen down for long enough.
+    fn suspects(&self, node: NodeId, rollout: &NodeRollout<'_>, context: Context<'_>) -> bool {
         let is_judged = rollout.admitted && self.standing == Standing::Staged;
-        let pod = rollout.found.target.filter(|_| is_judged)?;
-        let since = context.nodes.down_since(node)?;
-        let view = context.nodes.view(node);
+        let Some(pod) = rollout.found.target.filter(|_| is_judged) else {
+            return false;
+        };
+        let nodes = context.nodes;
+        let Some(since) = nodes.down_since(node) else {
+            return false;
+        };
+        let view = nodes.view(node);
         let cordoned = view.is_none_or(|view| view.unschedulable);
-        let age = pod.born.age(since);
+        let age = match nodes.down_before_start(node) {
+            // Both times are the API's, in whole seconds: nothing is lost by our own clock.
+            Some(at) => u64::try_from(at.millis_since(pod.created))
+                .map(Duration::from_millis)
+                .ok(),
+            None => pod.born.until(nodes.went_down(node)),
+        };
         let in_window = age.is_some_and(|age| age <= self.policy.blame_window);
         let long_enough = since.after(BLAME_AFTER) <= context.tick;
-        let suspected = in_window && long_enough && !cordoned && pod.before != Before::Down;
-        suspected.then_some(since)
+        in_window && long_enough && !cordoned && pod.before != Before::Down
     }
 }
 

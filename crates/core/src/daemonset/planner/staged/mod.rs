@@ -5,7 +5,7 @@
 //!   stable_revision, other_revisions: which revision is stable, and writes to it and to earlier targets
 //!   decide, judge: one node ─▶ which revision it is driven to, is it healthy, has it failed ─▶ totals
 //!   admission: the rollout's nodes in order, and the cut
-//!   start, advance: totals and time ─▶ the next state
+//!   start, advance: totals and time ─▶ the next state; stall: when the last node became healthy
 //!   record: writes it to the target's revision before anything follows from it; describe: its reason and events
 //!   blueprint: the pod to create on a node
 //!   command: commands that do nothing
@@ -25,6 +25,7 @@ mod progress;
 mod record;
 mod slot;
 mod stable_revision;
+mod stall;
 mod start;
 mod status;
 mod sync;
@@ -54,7 +55,7 @@ pub(super) use admission::Cutoff;
 pub(super) use advance::next_second;
 use check::CheckProgress;
 pub(super) use decide::{Context, is_available};
-pub use progress::{NodesByState, Progress};
+pub use progress::{FAILURE_REASONS, NodesByState, Progress};
 pub(super) use record::Note;
 use record::PendingTransition;
 pub(super) use slot::{Born, StagedSlot, Tick};
@@ -104,14 +105,12 @@ pub(super) struct Staged {
     /// How many of the rollout's nodes lie up to the cut.
     before_cut: i64,
     pub(super) totals: Totals,
-    /// The most nodes that were healthy at once in this attempt.
-    most_healthy: i64,
     pub(super) slots: ChunkedVec<StagedSlot>,
     phase: PhaseClock,
     /// When the timer of the rollout as a whole fires.
     wake_at: Monotonic,
-    /// When one more node became healthy, as far as this process has seen it.
-    progressed: Option<Monotonic>,
+    /// When a node became healthy that was not before in this attempt (R5.2).
+    progressed: Option<PhaseClock>,
     check: CheckProgress,
     transition: Option<PendingTransition>,
     /// The next state could not be written yet.
@@ -123,20 +122,26 @@ pub(super) struct Staged {
     /// When the phase began whose state was requested last.
     requested: Option<PhaseStart>,
     /// Whether there is an outage, by the time from which nodes count and the version of the nodes that are down.
-    outage: Cell<Option<((Tick, u64), bool)>>,
+    outage: Cell<Option<((Born, u64), bool)>>,
     /// The conditions that the status should have.
     pub(super) conditions: Arc<Conditions>,
 }
 
-/// How long a phase lasts. It may have begun before this process did, where the monotonic clock has no time.
+/// How long a phase or a lack of progress lasts. It may have begun before this process did, where the monotonic clock
+/// has no time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhaseClock {
     at: Monotonic,
-    /// How long the phase had lasted by then.
+    /// How long it had lasted by then.
     age: Duration,
 }
 
 impl PhaseClock {
+    fn from_now(at: Monotonic) -> Self {
+        let age = Duration::ZERO;
+        Self { at, age }
+    }
+
     fn lasted(self, now: Monotonic) -> Duration {
         self.age + (now - self.at)
     }

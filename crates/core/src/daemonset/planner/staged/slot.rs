@@ -36,19 +36,11 @@ impl Tick {
                 .saturating_add(u32::try_from(tenths).unwrap_or(u32::MAX)),
         )
     }
-
-    pub(in super::super) fn before(self, duration: Duration) -> Self {
-        let tenths = duration.as_millis() / 100;
-        Self(
-            self.0
-                .saturating_sub(u32::try_from(tenths).unwrap_or(u32::MAX)),
-        )
-    }
 }
 
-/// When a pod was created, in tenths of a second after the process started, and negative before. While the process
-/// lives that is when the pod was first seen: the clocks of others do not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// When a pod was created or a node went down, in tenths of a second after the process started, and negative before.
+/// While the process lives that is when it was first seen: the clocks of others do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct Born(i32);
 
 impl Born {
@@ -61,11 +53,16 @@ impl Born {
         Self(i32::try_from(at).unwrap_or(i32::MAX))
     }
 
-    /// How old the pod is at a time; `None` if it was created later.
-    pub(in super::super) fn age(self, at: Tick) -> Option<Duration> {
+    /// How long this is before another time; `None` if it is later.
+    pub(in super::super) fn until(self, at: Self) -> Option<Duration> {
         let tenths = i64::from(at.0) - i64::from(self.0);
         let tenths = u64::try_from(tenths).ok()?;
         Some(Duration::from_millis(tenths * 100))
+    }
+
+    pub(in super::super) fn before(self, duration: Duration) -> Self {
+        let tenths = i32::try_from(duration.as_millis() / 100).unwrap_or(i32::MAX);
+        Self(self.0.saturating_sub(tenths))
     }
 }
 
@@ -199,6 +196,8 @@ pub(in super::super) struct StagedSlot {
     /// Whether the target has taken the node down (R4.2), since that was decided.
     pub(in super::super) blamed: Option<bool>,
     pub(in super::super) counts: StagedCounts,
+    /// It was healthy in this attempt (R5.2).
+    pub(in super::super) was_healthy: bool,
     /// The failure that the last event was about.
     told: Option<Cause>,
 }
@@ -219,6 +218,7 @@ impl Default for StagedSlot {
             before: None,
             blamed: None,
             counts: StagedCounts::default(),
+            was_healthy: false,
             told: None,
         }
     }

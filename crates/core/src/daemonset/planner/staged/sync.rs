@@ -57,8 +57,7 @@ impl Derived {
 struct Retained {
     phase: PhaseClock,
     check: CheckProgress,
-    most_healthy: i64,
-    progressed: Option<Monotonic>,
+    progressed: Option<PhaseClock>,
     withdrawn: BTreeSet<(String, String)>,
     requested: Option<PhaseStart>,
     transition: Option<PendingTransition>,
@@ -102,6 +101,9 @@ impl Planner {
             Setting::Off => true,
         };
         self.tell_without_policy(set, &commands, plain, &record);
+        if failed && matches!(setting, Setting::Off) {
+            self.release(set, target);
+        }
         let known = &self.sets[set];
         let has_policy = match &setting {
             Setting::Policy(_) | Setting::Invalid(_) => true,
@@ -222,6 +224,7 @@ impl Planner {
         let was_frozen = old.as_ref().is_some_and(|old| old.frozen);
         let was_invalid = old.as_ref().and_then(|old| old.invalid.clone());
         let old = old.filter(|old| old.target.uid == target.uid);
+        let is_new = old.is_none();
         let retained = self.carry_over(old, &derived);
         let view = self.sets[set].pod_view();
         let blueprint = Blueprint::staged(&view, &target.hash, self.additions());
@@ -247,7 +250,6 @@ impl Planner {
             cut: Cutoff::Nothing,
             before_cut: 0,
             totals: Totals::default(),
-            most_healthy: retained.most_healthy,
             slots: retained.slots,
             phase: retained.phase,
             wake_at: Monotonic::START,
@@ -263,6 +265,13 @@ impl Planner {
         };
         staged.conditions = Arc::new(staged.current_conditions());
         self.tell_restaged(set, &staged, was_invalid.as_ref(), was_frozen);
+        self.put_staged(set, staged);
+        if is_new {
+            self.find_progress(set);
+        }
+    }
+
+    fn put_staged(&mut self, set: SetId, staged: Staged) {
         self.sets.unindex_rules(set);
         self.sets[set].staged = Some(Box::new(staged));
         self.sets.index_rules(set);
@@ -277,11 +286,10 @@ impl Planner {
         let withdrawn = seen.filter(|(key, value)| !derived.commands.has(key, value));
         let withdrawn = withdrawn.map(|(key, value)| (key.clone(), value.clone()));
         let mut withdrawn: BTreeSet<(String, String)> = withdrawn.collect();
-        let Some(old) = old else {
+        let Some(mut old) = old else {
             return Retained {
                 phase: self.phase_clock(record, None),
                 check: CheckProgress::default(),
-                most_healthy: 0,
                 progressed: None,
                 withdrawn,
                 requested: None,
@@ -294,7 +302,9 @@ impl Planner {
         }
         let same_phase = old.record.is_in_phase_of(record);
         let attempt = |record: &Record| record.state.as_ref().map(|state| state.attempt);
-        let same_attempt = attempt(&old.record) == attempt(record);
+        if attempt(&old.record) != attempt(record) {
+            old.forget_progress();
+        }
         Retained {
             phase: if same_phase {
                 old.phase
@@ -306,10 +316,9 @@ impl Planner {
             } else {
                 CheckProgress::default()
             },
-            most_healthy: if same_attempt { old.most_healthy } else { 0 },
             // A pause does not use up the deadline (R5.2).
             progressed: if old.is_paused() {
-                Some(self.steady)
+                Some(PhaseClock::from_now(self.steady))
             } else {
                 old.progressed
             },

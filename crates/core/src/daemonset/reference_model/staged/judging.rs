@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::super::view::{Before, Phase, Readiness, Waiting};
-use super::super::{ReferencePlanner, Set, Uid};
+use super::super::{Down, ReferencePlanner, Set, Uid};
 use super::law::{Daemon, Law, Standing};
 use crate::rollout::policy::DownNodes;
 use crate::rollout::state::Accepted;
@@ -13,8 +13,7 @@ use crate::rollout::state::Accepted;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) nodes: usize,
-    pub(super) healthy: usize,
-    /// Those of them that the present stage takes by label.
+    /// The healthy ones that the present stage takes by label.
     pub(super) labelled: usize,
     pub(super) pending: usize,
     pub(super) failed: usize,
@@ -41,6 +40,8 @@ pub(in super::super) struct Watched {
     ailing_since: u64,
     /// R4.2: what was decided when the node had been down for two minutes.
     blamed: Option<bool>,
+    /// R5.2: it was healthy in this attempt.
+    pub(super) was_healthy: bool,
 }
 
 /// What a node counts for.
@@ -71,16 +72,34 @@ impl ReferencePlanner {
         u64::try_from(millis / 100).unwrap()
     }
 
-    /// Notes since when nodes are down.
+    /// R4.2: notes when nodes went down. A new controller reads it off those that it finds down.
     pub(in super::super) fn note_readiness(&mut self, before: &[(Arc<str>, Readiness)]) {
         let tick = self.tick();
         for (name, node) in &self.nodes {
             let old = before.iter().find(|(other, _)| other == name);
             if node.ready == Readiness::Ready {
                 self.down.remove(name);
-            } else if old.is_some_and(|(_, ready)| *ready == Readiness::Ready) {
-                self.down.insert(name.clone(), tick);
+                continue;
             }
+            let (seen, at) = (tick, signed(tick));
+            let down = match old {
+                Some((_, Readiness::Ready)) => Down {
+                    at,
+                    shown: None,
+                    seen,
+                },
+                None if !self.synced && node.ready_changed.is_some() => {
+                    let shown = node.ready_changed;
+                    let age = shown.map_or(0, |shown| self.now.millis_since(shown).max(0));
+                    Down {
+                        at: at - age / 100,
+                        shown,
+                        seen,
+                    }
+                }
+                _ => continue,
+            };
+            self.down.insert(name.clone(), down);
         }
         let nodes = &self.nodes;
         self.down.retain(|name, _| nodes.contains_key(name));
@@ -188,23 +207,26 @@ impl ReferencePlanner {
     }
 
     /// R4.2: when a node went down that is still down after two minutes, and that the target may have taken down.
-    fn suspected_since(&self, law: &Law<'_>, name: &Arc<str>) -> Option<u64> {
+    fn suspected_since(&self, law: &Law<'_>, name: &Arc<str>) -> Option<i64> {
         // R5: only pods on admitted nodes are judged. A stable target has its verdict.
         let judged = law.standing == Standing::Staged && law.is_admitted(name);
         let pod = Self::target_pod(law, name).filter(|_| judged)?;
         let node = self.nodes.get(name)?;
-        let since = *self.down.get(name)?;
-        let window = tenths(law.policy.blame_window);
-        let age = signed(since) - self.pods[&pod.view.uid].born;
-        let in_window = (0..=signed(window)).contains(&age);
+        let down = *self.down.get(name)?;
+        let window = signed(tenths(law.policy.blame_window));
+        let age = match down.shown {
+            Some(shown) => shown.millis_since(pod.view.created),
+            None => (down.at - self.pods[&pod.view.uid].born) * 100,
+        };
+        let in_window = (0..=window * 100).contains(&age);
         let excused = node.unschedulable || pod.view.health.before == Before::Down;
-        (in_window && !excused && since + 1_200 <= self.tick()).then_some(since)
+        (in_window && !excused && down.seen + 1_200 <= self.tick()).then_some(down.at)
     }
 
     /// R4.2: fewer nodes without the target than with it went down in the same window.
-    fn is_alone(&self, set: &Set, law: &Law<'_>, since: u64) -> bool {
-        let from = since.saturating_sub(tenths(law.policy.blame_window));
-        let down = self.down.iter().filter(|(_, since)| **since >= from);
+    fn is_alone(&self, set: &Set, law: &Law<'_>, since: i64) -> bool {
+        let from = since - signed(tenths(law.policy.blame_window));
+        let down = self.down.iter().filter(|(_, down)| down.at >= from);
         let down = down.filter(|(name, _)| law.has_node(name));
         let rollout = set.rollout.as_ref().unwrap();
         let has = |name: &Arc<str>| rollout.nodes.get(name).is_some_and(|n| n.judged.is_some());
@@ -258,7 +280,6 @@ impl ReferencePlanner {
         let count = |which: &dyn Fn(&Judged) -> bool| all.iter().filter(|j| which(j)).count();
         Totals {
             nodes: law.rollout_nodes().len(),
-            healthy: count(&|j| j.healthy),
             labelled: labelled.count(),
             pending: count(&|j| j.pending),
             failed: count(&|j| j.failed.is_some()),

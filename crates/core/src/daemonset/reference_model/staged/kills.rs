@@ -2,7 +2,8 @@
 
 use kennel_test_support::with_seeds;
 
-use super::super::super::view::{PodView, Readiness, Strategy};
+use super::super::super::HASH_LABEL;
+use super::super::super::view::{DaemonSetView, PodView, Readiness, Strategy};
 use super::super::Uid;
 use super::super::fake_cluster::Kind;
 use super::super::histories::{KINDS_WEIGHTED, fixed_seeds};
@@ -135,6 +136,74 @@ fn toggle_node(rollouts: &mut Rollouts) {
         let edit = |pod: &mut PodView| pod.ready_since = None;
         rollouts.cluster.edit_pod(uid, false, edit);
     }
+}
+
+/// A template takes down the nodes on which its pods are ready.
+fn take_down(rollouts: &mut Rollouts, template: u32) {
+    let hash = rollouts.hash(template);
+    let pods = rollouts.cluster.pods.values();
+    let of = pods.filter(|pod| pod.labels.get(HASH_LABEL) == hash.as_ref());
+    let ready = of.filter(|pod| pod.ready_since.is_some());
+    let names: Vec<Uid> = ready.filter_map(|pod| pod.target().cloned()).collect();
+    for name in names {
+        let node = rollouts.cluster.nodes.get_mut(&name).unwrap();
+        if node.ready == Readiness::Ready {
+            node.ready = Readiness::NotReady;
+            rollouts.cluster.changed(Kind::Nodes, &name, false);
+        }
+    }
+}
+
+#[test]
+fn r8_1_a_release_that_takes_nodes_down_is_blamed_whoever_is_killed() {
+    with_seeds(fixed_seeds(16), |seed| {
+        let mut rollouts = cluster(seed);
+        rollouts.annotate(&[("stages", "2 2h, 100%"), ("on-failure", "rollback")]);
+        rollouts.change_template(1);
+        for _ in 0..KILLS {
+            steps_and_kills(&mut rollouts, 1);
+            take_down(&mut rollouts, 1);
+        }
+        // Nobody who has seen a node go down is alive.
+        rollouts.kill();
+        rollouts.settle();
+        ends(&rollouts, 1, Verdict::Failed, Phase::Held);
+        return_all(&mut rollouts);
+        rollouts.settle();
+        assert_eq!(rollouts.available(0), NODES, "seed {seed}");
+    });
+}
+
+#[test]
+fn r5_5_nodes_that_failed_before_are_excused_whoever_is_killed() {
+    with_seeds(fixed_seeds(16), |seed| {
+        let mut rollouts = cluster(seed);
+        rollouts.annotate(&[("on-failure", "rollback"), ("healthy-deadline", "4m")]);
+        // Until their turn they use up budget.
+        let uid = rollouts.uid.clone();
+        let edit = |set: &mut DaemonSetView| set.strategy = rolling(4, 0);
+        rollouts.cluster.edit_set(&uid, edit);
+        for name in ["node-1", "node-4"] {
+            rollouts.sick.insert(name.into());
+        }
+        let pods = rollouts.cluster.pods.values();
+        let here = pods.filter(|pod| {
+            let sick = |name| rollouts.sick.contains(name);
+            pod.target().is_some_and(sick)
+        });
+        let uids: Vec<Uid> = here.map(|pod| pod.uid.clone()).collect();
+        for uid in uids {
+            rollouts
+                .cluster
+                .edit_pod(&uid, false, |pod| pod.ready_since = None);
+        }
+        rollouts.settle();
+        rollouts.change_template(1);
+        steps_and_kills(&mut rollouts, KILLS);
+        finish(&mut rollouts, 1);
+        ends(&rollouts, 1, Verdict::Stable, Phase::Complete);
+        assert_eq!(rollouts.available(1), NODES - 2, "seed {seed}");
+    });
 }
 
 fn return_all(rollouts: &mut Rollouts) {

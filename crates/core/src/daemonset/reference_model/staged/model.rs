@@ -14,7 +14,7 @@ use super::judging::Watched;
 use super::law::{Daemon, Law, Standing};
 use crate::rollout::command::Commands;
 use crate::rollout::policy::{Policy, Setting};
-use crate::rollout::state::{Phase, Record, StageTimes, State, Verdict};
+use crate::rollout::state::{Accepted, Cut, Phase, Record, StageTimes, State, Verdict};
 
 /// What a rollout is derived from. It is derived anew when any of this changes.
 #[derive(Clone, PartialEq)]
@@ -61,7 +61,8 @@ pub(in super::super) struct Rollout {
     stuck: bool,
     pub(super) began: Timestamp,
     pub(super) progressed: Timestamp,
-    pub(super) most_healthy: usize,
+    /// The model has not looked at the nodes yet: their pods tell when they became healthy.
+    is_new: bool,
     /// Commands that were carried out and taken away since: they may be given again.
     pub(super) withdrawn: BTreeSet<(String, String)>,
     pub(super) nodes: BTreeMap<Arc<str>, Watched>,
@@ -89,7 +90,12 @@ impl Rollout {
         if self.basis.record == basis.record {
             withdrawn.extend(self.withdrawn);
         }
-        let retried = attempt(&self.basis) != attempt(&basis);
+        let mut nodes = self.nodes;
+        if attempt(&self.basis) != attempt(&basis) {
+            for node in nodes.values_mut() {
+                node.was_healthy = false;
+            }
+        }
         Self {
             policy,
             revisions: claimed.to_vec(),
@@ -101,7 +107,7 @@ impl Rollout {
             } else {
                 self.progressed.max(began)
             },
-            most_healthy: if retried { 0 } else { self.most_healthy },
+            nodes,
             withdrawn,
             basis,
             ..self
@@ -264,7 +270,7 @@ impl ReferencePlanner {
                 stuck: false,
                 began,
                 progressed: began,
-                most_healthy: 0,
+                is_new: true,
                 nodes: BTreeMap::new(),
             },
         };
@@ -273,6 +279,34 @@ impl ReferencePlanner {
         self.set_mut(uid).rollout = Some(rollout);
         self.supersede(uid, &target, claimed);
         self.renumber_stable(uid, &target, stable.as_deref(), claimed);
+    }
+
+    /// R5.6: `policy: none` ends the hold. Nothing of the verdict is left but the commands, attempt and times.
+    pub(in super::super) fn release(&mut self, uid: &Uid, target: &Revision) {
+        let set = &self.sets[uid];
+        let none = BTreeMap::new();
+        let defaults = self.namespaces.get(&set.view.namespace);
+        let setting = Setting::parse(&set.view.annotations, defaults.unwrap_or(&none));
+        if setting != Setting::Off || target.record.verdict != Some(Verdict::Failed) {
+            return;
+        }
+        let mut record = target.record.clone();
+        record.verdict = None;
+        if let Some(state) = record.state.as_mut().filter(|state| *state.owner == **uid) {
+            (state.phase, state.stage, state.cut) = (Phase::Complete, 0, Cut::Nothing);
+            (state.stable, state.reason) = (None, None);
+            state.accepted = Accepted::None;
+            state.since = super::stepping::whole_second(self.now);
+        }
+        let version = target.version.clone();
+        self.write_revision(uid, target, |revision| {
+            let write = Write::WriteRecord {
+                revision,
+                version,
+                record: Box::new(record),
+            };
+            record_text(&write).unwrap()
+        });
     }
 
     /// R5.7.
@@ -331,6 +365,7 @@ impl ReferencePlanner {
     /// Takes the steps that are due (R3 to R6, R8.1).
     pub(in super::super) fn advance_rollout_state(&mut self, uid: &Uid) {
         self.watch_nodes(uid);
+        self.note_progress(uid);
         let set = &self.sets[uid];
         let Some(rollout) = &set.rollout else {
             return;
@@ -342,15 +377,6 @@ impl ReferencePlanner {
             return;
         };
         let totals = self.totals(set, &law);
-        if totals.healthy > rollout.most_healthy {
-            let now = self.now;
-            let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
-            rollout.most_healthy = totals.healthy;
-            rollout.progressed = now;
-        }
-        let set = &self.sets[uid];
-        let law = self.law(set).unwrap();
-        let rollout = set.rollout.as_ref().unwrap();
         let before = self.ignored_before(uid, &law);
         match super::stepping::step(&law, rollout, totals, self.now, &before) {
             super::stepping::Next::Nothing => self.set_unstuck(uid),
@@ -363,6 +389,42 @@ impl ReferencePlanner {
             super::stepping::Next::Write(verdict, state) => {
                 let target = law.target.clone();
                 self.write_record(uid, &target, verdict, *state);
+            }
+        }
+    }
+
+    /// R5.2: when a node first became healthy. A new controller takes the last time from the target's pods, but has five
+    /// minutes of the deadline at least.
+    pub(in super::super) fn note_progress(&mut self, uid: &Uid) {
+        let now = self.now;
+        let set = &self.sets[uid];
+        let (Some(rollout), Some(law)) = (&set.rollout, self.law(set)) else {
+            return;
+        };
+        let names = rollout.nodes.iter().filter(|(_, node)| !node.was_healthy);
+        let names = names.map(|(name, _)| name.clone());
+        let healthy: Vec<Arc<str>> = names
+            .filter(|name| self.judge(set, &law, name).healthy)
+            .collect();
+        let progressed = if rollout.is_new {
+            let deadline = i64::try_from(law.policy.progress_deadline.as_millis()).unwrap();
+            let rest = (deadline - 5 * 60_000).max(0);
+            let pods = healthy.iter().flat_map(|name| law.daemons_on(name));
+            let pods = pods.filter(|pod| !pod.view.terminating && law.is_of_target(pod.view));
+            let min_ready = set.view.min_ready_seconds * 1_000;
+            let since = pods.filter_map(|pod| pod.view.ready_since);
+            let since = since.map(|since| since.saturating_add_millis(min_ready));
+            let last = since.max().unwrap_or(Timestamp::MIN).min(now);
+            Some(last.max(now.saturating_add_millis(-rest)))
+        } else {
+            (!healthy.is_empty()).then_some(now)
+        };
+        let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
+        rollout.is_new = false;
+        rollout.progressed = progressed.unwrap_or(rollout.progressed);
+        for name in healthy {
+            if let Some(node) = rollout.nodes.get_mut(&name) {
+                node.was_healthy = true;
             }
         }
     }
@@ -401,7 +463,20 @@ impl ReferencePlanner {
             given.get(&key) == Some(value)
         });
         let own = |state: &&State| *state.owner == **uid;
-        state.stages = stage_times(target.record.state.as_ref().filter(own), &state);
+        let old = target.record.state.as_ref().filter(own);
+        state.stages = stage_times(old, &state);
+        // R5.5
+        let goes = !matches!(
+            state.phase,
+            Phase::Complete | Phase::RollingBack | Phase::Held
+        );
+        let present = old.is_some_and(|o| o.attempt == state.attempt && o.stage == state.stage);
+        if !goes {
+            state.failing = BTreeSet::new();
+        } else if state.stage > 0 && !present {
+            let law = self.law(&self.sets[uid]).unwrap();
+            state.failing = law.fail_before_their_turn();
+        }
         let earlier = self.sets[uid].history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {
             self.set_mut(uid).rollout.as_mut().unwrap().stuck = true;

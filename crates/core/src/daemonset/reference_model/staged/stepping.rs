@@ -1,6 +1,6 @@
 //! The next state of a rollout (R2, R3, R5, R6), from the whole state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kennel_types::Timestamp;
 
@@ -68,7 +68,7 @@ struct Stepping<'a, 'b> {
 }
 
 /// Times are written in whole seconds; none may be too early.
-fn whole_second(time: Timestamp) -> Timestamp {
+pub(super) fn whole_second(time: Timestamp) -> Timestamp {
     let millis = time.as_millis();
     Timestamp::from_millis(millis + (1_000 - millis % 1_000) % 1_000)
 }
@@ -204,6 +204,7 @@ impl Stepping<'_, '_> {
             accepted: Accepted::None,
             seen: BTreeMap::new(),
             stages: Vec::new(),
+            failing: BTreeSet::new(),
         }
     }
 

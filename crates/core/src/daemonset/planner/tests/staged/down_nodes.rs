@@ -203,6 +203,40 @@ fn r4_2_after_a_restart_an_old_pod_is_not_blamed() {
     assert_eq!(cluster.phase(1).0, PROGRESSING);
 }
 
+/// A rollout on six nodes, of whose first stage one node goes down with so many others. Then the controller is killed.
+fn killed_after_nodes_went_down(age_of_pods: u64, others: usize) -> Cluster {
+    let mut cluster = Cluster::new(6, &[("stages", "2 3h, 100%"), ROLLBACK]);
+    cluster.roll_out(1);
+    let down = [&cluster.on(1)[..1], &cluster.on(0)[..others]].concat();
+    cluster.advance(age_of_pods);
+    cluster.set_ready(&down, Readiness::NotReady);
+    cluster.advance(60);
+    cluster.restart();
+    cluster
+}
+
+#[test]
+fn r4_2_a_new_controller_blames_the_target_for_a_node_that_went_down_before() {
+    let mut cluster = killed_after_nodes_went_down(30, 0);
+    // It waits for two minutes of its own.
+    cluster.advance(119);
+    assert_eq!(cluster.phase(1).0, PROGRESSING);
+    cluster.advance(1);
+    assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
+    let reason = cluster.record(1).state.unwrap().reason.unwrap();
+    assert_eq!(reason.code, "NodeDown");
+}
+
+#[test]
+fn r4_2_a_new_controller_blames_nobody_for_an_outage_or_after_the_window() {
+    for (age_of_pods, others) in [(30, 1), (601, 0)] {
+        let mut cluster = killed_after_nodes_went_down(age_of_pods, others);
+        cluster.advance(900);
+        assert_eq!(cluster.phase(1).0, PROGRESSING, "{age_of_pods} {others}");
+        assert_eq!(cluster.told("NodeFailed"), 0);
+    }
+}
+
 /// A rollout whose first stage has two nodes and forgives one failure, the second stage all. One of the two goes down.
 fn one_taken_down(ready: Readiness, down_nodes: &str) -> (Cluster, String) {
     let policy = [

@@ -14,8 +14,10 @@ mod operations;
 mod order;
 mod policy_changes;
 mod progress;
+mod progress_deadline;
 mod selection;
 mod state_writes;
+mod superseded;
 mod two_controllers;
 mod waits;
 
@@ -64,8 +66,10 @@ fn r3_stages_follow_each_other_within_the_budget() {
             "RolloutStarted",
             "StageHealthy",
             "StageStarted",
+            "StageHealthy",
             "AwaitingPromotion",
             "StageStarted",
+            "StageHealthy",
             "RolloutComplete"
         ]
     );
@@ -84,6 +88,7 @@ fn r9_2_events_are_emitted_although_the_watch_is_faster_than_the_answer() {
             "RolloutStarted",
             "StageHealthy",
             "StageStarted",
+            "StageHealthy",
             "RolloutComplete"
         ]
     );
