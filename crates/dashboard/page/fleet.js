@@ -77,8 +77,11 @@ export class Fleet {
 
   // Without a rollout in stages, grouping by stage leaves one group without a name.
   get isGrouped() {
-    const unstaged = this.groupLabel === BY_STAGE && this.groups.every((name) => name === "");
-    return this.groupLabel !== "" && !unstaged;
+    if (this.groupLabel !== BY_STAGE) {
+      return this.groupLabel !== "";
+    }
+    const hasNodes = (group) => this.groupCounts[group].some((count) => count > 0);
+    return this.groups.some((name, group) => name !== "" && hasNodes(group));
   }
 
   // The group of a node as people call it; empty where nodes are not grouped.
