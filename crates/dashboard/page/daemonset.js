@@ -101,7 +101,7 @@ export class DaemonSetView {
     } else if (node !== before) {
       this.nodePanel.show(node, how === "keyboard");
     }
-    setAttribute(this.side.element, "hidden", node !== "");
+    this.side.setVisible(node === "");
     this.#writeAddress();
   }
 

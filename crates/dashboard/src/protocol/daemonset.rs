@@ -196,6 +196,8 @@ pub struct Events {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
+    /// Two events may have the same reason and message.
+    pub uid: String,
     /// `Normal` or `Warning`.
     #[serde(rename = "type")]
     pub kind: String,

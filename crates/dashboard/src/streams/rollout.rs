@@ -109,8 +109,9 @@ fn shown(stage: &PlannedStage, status: &Status, times: &[StageEntry]) -> Stage {
 
 /// The newest events.
 pub(super) fn events(set: &Set) -> Events {
-    let events = set.events().take(EVENTS_MAX);
-    let events = events.map(|event| Event {
+    let events = set.events_with_uids().take(EVENTS_MAX);
+    let events = events.map(|(uid, event)| Event {
+        uid: uid.to_owned(),
         kind: event.r#type.clone(),
         reason: event.reason.clone(),
         message: event.message.clone(),
