@@ -39,7 +39,9 @@ export class Toolbar {
   }
 
   counts() {
-    const { counts } = this.#view.fleet;
+    const { counts, size } = this.#view.fleet;
+    // Room for the largest number: one that changes must not move the others.
+    this.legend.style.setProperty("--digits", number(size).length);
     STATES.forEach(({ name }, index) => {
       const [, count] = this.legend.children[index].children;
       setText(count, number(counts[name]));
