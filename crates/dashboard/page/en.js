@@ -142,6 +142,8 @@ export default {
   legend: "Nodes by state; press to see only these",
   noGroup: "nothing",
   byStage: "stage of the rollout",
+  otherLabel: "another label …",
+  labelKey: "Key of the label",
   noStage: "not in the rollout",
   groupBy: "Group by",
   group: "Group",

@@ -142,6 +142,8 @@ export default {
   legend: "按状态统计的节点；点按可只看该状态",
   noGroup: "不分组",
   byStage: "发布的阶段",
+  otherLabel: "其他标签……",
+  labelKey: "标签的键",
   noStage: "不在发布中",
   groupBy: "分组",
   group: "分组",
