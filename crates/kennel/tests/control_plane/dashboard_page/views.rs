@@ -4,10 +4,11 @@ use kennel_browser::{Browser, Options};
 use kennel_testkit::{Deadline, eventually};
 use serde_json::{Value, json};
 
+use super::accessibility::barriers;
 use super::fixture::Page;
 
 /// The texts of all elements of a selector.
-fn texts(browser: &Browser, selector: &str) -> Vec<String> {
+pub(super) fn texts(browser: &Browser, selector: &str) -> Vec<String> {
     let script =
         "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText.trim());";
     let found = browser.run(script, &[selector.into()]);
@@ -312,6 +313,8 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
     browser.until_text(".node-panel", "kennel why");
     assert_eq!(browser.run(fits, &[]), true, "the node is too wide");
     page.picture("phone_node");
+    let found = barriers(browser);
+    assert!(found.is_empty(), "on a phone, in Chinese: {found:#?}");
     // What the server says of the rollout, too.
     browser.until_text(".title .message", "是稳定版本");
     // Both languages have the same texts.
