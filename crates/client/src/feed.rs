@@ -3,7 +3,7 @@
 //! It tracks which objects exist, so that it can report a deletion that happened while the watch was interrupted, and one
 //! that was followed by a new object of the same name. It caches no objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -271,10 +271,15 @@ impl kube::runtime::utils::Backoff for Restarts {
 
 type Names = BTreeMap<(Arc<str>, Arc<str>), Arc<str>>;
 
+/// How many names of namespaces are kept for sharing: clusters have fewer, and deleted ones must not pile up.
+const NAMESPACES_MAX: usize = 10_000;
+
 /// The objects that exist, as far as observed.
 #[derive(Default)]
 struct KnownObjects {
     uids: Names,
+    /// Shared by their objects, to save memory.
+    namespaces: BTreeSet<Arc<str>>,
     /// Those in the list that is being received.
     listed: Option<Names>,
     /// The first list is complete.
@@ -299,7 +304,8 @@ impl KnownObjects {
     }
 
     fn applied<K: Resource>(&mut self, object: K) -> Vec<Change<K>> {
-        let id = Identity::of(object.meta());
+        let mut id = Identity::of(object.meta());
+        id.namespace = self.shared(id.namespace);
         let key = (id.namespace.clone(), id.name.clone());
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone(), id.uid.clone());
@@ -308,6 +314,17 @@ impl KnownObjects {
         let replaced = before.filter(|old| *old != id.uid);
         let gone = replaced.map(|uid| Change::Gone(Identity { uid, ..id }));
         gone.into_iter().chain([Change::Applied(object)]).collect()
+    }
+
+    fn shared(&mut self, namespace: Arc<str>) -> Arc<str> {
+        if let Some(known) = self.namespaces.get(&namespace) {
+            return known.clone();
+        }
+        if self.namespaces.len() == NAMESPACES_MAX {
+            self.namespaces.clear();
+        }
+        self.namespaces.insert(namespace.clone());
+        namespace
     }
 
     fn list_complete<K>(&mut self) -> Vec<Change<K>> {
@@ -380,6 +397,17 @@ mod tests {
         assert!(delays.next().unwrap() > shortest * 2);
         tokio::time::advance(CALM + shortest).await;
         assert!(delays.next().unwrap() <= shortest * 2);
+    }
+
+    #[test]
+    fn objects_of_a_namespace_share_its_name() {
+        let mut known = KnownObjects::default();
+        for name in ["a", "b"] {
+            apply(&mut known, Event::Apply(pod(name, name)));
+        }
+        let names: Vec<&Arc<str>> = known.uids.keys().map(|(namespace, _)| namespace).collect();
+        assert_eq!(names.len(), 2);
+        assert!(Arc::ptr_eq(names[0], names[1]));
     }
 
     #[test]

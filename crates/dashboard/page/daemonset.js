@@ -30,6 +30,7 @@ export class DaemonSetView {
   #stream = null;
   #forget;
   #timer = 0;
+  #countsAt = -Infinity;
   #above = new ResizeObserver(() => this.picture.rearrange());
   #say = throttle(ANNOUNCE_MS, () => announce(this.#spoken()));
 
@@ -101,7 +102,7 @@ export class DaemonSetView {
     } else if (node !== before) {
       this.nodePanel.show(node, how === "keyboard");
     }
-    setAttribute(this.side.element, "hidden", node !== "");
+    this.side.setVisible(node === "");
     this.#writeAddress();
   }
 
@@ -256,16 +257,20 @@ export class DaemonSetView {
     setText(this.revisions, parts.filter(Boolean).join(" · "));
   }
 
+  // In the frame of the delta, unless that is too soon: a frame of its own would cost as much again.
   #countsChanged() {
-    if (this.#timer === 0) {
-      this.#timer = setTimeout(() => {
-        this.#timer = 0;
-        this.#writeCounts();
-      }, COUNTS_MS);
+    const wait = this.#countsAt + COUNTS_MS - performance.now();
+    if (wait <= 0) {
+      this.#writeCounts();
+    } else if (this.#timer === 0) {
+      this.#timer = setTimeout(() => this.#writeCounts(), wait);
     }
   }
 
   #writeCounts() {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    this.#countsAt = performance.now();
     this.toolbar.counts();
     this.side.problems.counts();
     this.picture.label(`${t("pictureOf", { n: this.fleet.size })}: ${countsText(this.fleet.counts)}`);

@@ -7,9 +7,11 @@ const ABOUT_PODS = new Set(["SuccessfulCreate", "SuccessfulDelete"]);
 
 export class EventList {
   #events = [];
-  #shown = [];
+  #isShown;
 
-  constructor() {
+  // `isShown()` says whether the list can be seen.
+  constructor(isShown) {
+    this.#isShown = isShown;
     this.list = h("ul", { class: "events" });
     this.none = h("p", { class: "empty" }, t("noEvents"));
     this.pods = h("input", { type: "checkbox", onchange: () => this.#write() });
@@ -18,39 +20,53 @@ export class EventList {
 
   update(events) {
     this.#events = events;
-    this.#write();
+    this.show();
   }
 
+  // It can be seen again.
+  show() {
+    if (this.#isShown()) {
+      this.#write();
+    }
+  }
+
+  // Once a second: how long ago each was.
   tick() {
-    this.#shown.forEach((event, index) => {
-      const time = this.list.children[index]?.querySelector("time");
-      if (time) {
-        setText(time, ago(event.last));
-        setAttribute(time, "title", moment(event.last));
+    if (this.#isShown()) {
+      for (const element of this.list.children) {
+        writeTime(element);
       }
-    });
+    }
   }
 
   #write() {
-    this.#shown = this.#events.filter(({ reason }) => this.pods.checked || !ABOUT_PODS.has(reason));
-    setAttribute(this.none, "hidden", this.#shown.length > 0);
-    keyed(this.list, this.#shown, keyOf, create, (element, event) => {
-      const [head, message] = element.children;
-      setAttribute(element, "data-type", event.type);
-      setText(head.children[0], event.reason);
-      setText(head.children[1], event.count > 1 ? `× ${event.count}` : "");
-      setText(message, event.message);
-    });
-    this.tick();
+    const shown = this.#events.filter(({ reason }) => this.pods.checked || !ABOUT_PODS.has(reason));
+    setAttribute(this.none, "hidden", shown.length > 0);
+    keyed(
+      this.list,
+      shown,
+      (event) => event.uid,
+      create,
+      (element, event) => {
+        const [head, message] = element.children;
+        setAttribute(element, "data-type", event.type);
+        setText(head.children[0], event.reason);
+        setText(head.children[1], event.count > 1 ? `× ${event.count}` : "");
+        setText(message, event.message);
+        element.last = event.last;
+        writeTime(element);
+      },
+    );
   }
+}
+
+function writeTime(element) {
+  const time = element.querySelector("time");
+  setText(time, ago(element.last));
+  setAttribute(time, "title", moment(element.last));
 }
 
 function create() {
   const head = h("div", { class: "event-head" }, h("b"), h("span", { class: "faint" }), h("time", { class: "faint" }));
   return h("li", {}, head, h("p"));
-}
-
-// Two events of one reason differ in their message.
-function keyOf(event) {
-  return `${event.reason} ${event.message}`;
 }

@@ -77,8 +77,11 @@ export class Fleet {
 
   // Without a rollout in stages, grouping by stage leaves one group without a name.
   get isGrouped() {
-    const unstaged = this.groupLabel === BY_STAGE && this.groups.every((name) => name === "");
-    return this.groupLabel !== "" && !unstaged;
+    if (this.groupLabel !== BY_STAGE) {
+      return this.groupLabel !== "";
+    }
+    const hasNodes = (group) => this.groupCounts[group].some((count) => count > 0);
+    return this.groups.some((name, group) => name !== "" && hasNodes(group));
   }
 
   // The group of a node as people call it; empty where nodes are not grouped.
@@ -108,12 +111,13 @@ export class Fleet {
     return index >= 0 && this.state[index] !== GONE ? index : -1;
   }
 
-  // The nodes in a state, in the order of their names; at most `limit`.
-  inState(name, limit) {
-    const found = [];
-    for (let index = 0; index < this.size && found.length < limit; index += 1) {
-      if (STATES[this.state[index]]?.name === name) {
-        found.push(index);
+  // For each of these states its nodes, in the order of their names; at most `limit` of each.
+  inStates(states, limit) {
+    const found = states.map(() => []);
+    for (let index = 0; index < this.size; index += 1) {
+      const place = states.indexOf(this.state[index]);
+      if (place >= 0 && found[place].length < limit) {
+        found[place].push(index);
       }
     }
     return found;

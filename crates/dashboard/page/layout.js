@@ -20,6 +20,10 @@ const BANDS_MAX = 12;
 const BLOCK_MIN = 96;
 
 export class Layout {
+  // The height with the next larger cells.
+  #tooHigh = Infinity;
+  #isSmallest = false;
+
   // `members` has the nodes of each group, `order` the groups as they are shown; `headers` says whether groups have headers.
   constructor({ members, order, headers, width, height, scale, capacity }) {
     this.scale = scale;
@@ -28,12 +32,35 @@ export class Layout {
     const least = count > MANY ? SIZE_MIN_MANY : SIZE_MIN;
     const sizes = SIZES.filter((size) => size >= least);
     for (const size of sizes) {
+      this.#tooHigh = this.height ?? Infinity;
       this.#place(members, order, width, size);
       if (this.height <= height) {
         break;
       }
     }
+    this.#isSmallest = this.cell === this.#cellOf(sizes.at(-1));
     this.#index(capacity);
+  }
+
+  // Whether another room for the picture leaves it as it is.
+  fits(width, height) {
+    const stays = this.height <= height || this.#isSmallest;
+    return this.width === width && stays && this.#tooHigh > height;
+  }
+
+  // The nodes whose cells touch that of a node.
+  around(index) {
+    const block = this.blocks[this.blockOf[index]];
+    const place = this.placeOf[index];
+    const column = place % block.columns;
+    const found = [];
+    for (const across of [-1, 0, 1]) {
+      if (column + across >= 0 && column + across < block.columns) {
+        const beside = place + across;
+        found.push(block.members[beside - block.columns], block.members[beside], block.members[beside + block.columns]);
+      }
+    }
+    return found.filter((node) => node !== undefined && node !== index);
   }
 
   // The node at a point, or -1.
@@ -140,10 +167,14 @@ export class Layout {
     return best;
   }
 
+  #cellOf(size) {
+    return Math.max(2, Math.round(size * this.scale));
+  }
+
   #place(members, order, width, size) {
     const { scale } = this;
     const gap = size >= 14 ? 3 : size >= 9 ? 2 : 1;
-    this.cell = Math.max(2, Math.round(size * scale));
+    this.cell = this.#cellOf(size);
     this.pitch = this.cell + Math.max(1, Math.round(gap * scale));
     const gutter = Math.round(GUTTER * scale);
     const header = this.headers ? Math.round(HEADER * scale) : 0;

@@ -33,7 +33,7 @@ export class NodePanel {
     );
     this.element = h(
       "section",
-      { class: "node-panel", "aria-label": t("node"), hidden: true },
+      { class: "node-panel", "aria-label": t("selectedNode"), hidden: true },
       h("div", { class: "node-head" }, this.heading, this.close),
       this.state,
       this.body,

@@ -96,7 +96,8 @@ export class NodeTable {
     keyed(
       this.body,
       shown,
-      (index) => index,
+      // Another picture gives other indices.
+      (index) => fleet.names[index],
       (index) => this.#create(index),
       (row, index) => this.#update(row, index),
     );

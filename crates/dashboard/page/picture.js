@@ -46,9 +46,8 @@ export class Picture {
   }
 
   changed(indices, arrangement) {
-    if (!this.#asTable) {
-      this.waffle.changed(indices, arrangement);
-    } else if (indices.length > 0 || arrangement) {
+    this.waffle.changed(indices, arrangement);
+    if (this.#asTable && (indices.length > 0 || arrangement)) {
       this.table.changed();
     }
   }
@@ -74,9 +73,6 @@ export class Picture {
     this.#asTable = asTable;
     setAttribute(this.waffle.element, "hidden", asTable);
     this.table.setVisible(asTable);
-    if (!asTable) {
-      this.waffle.rearrange();
-    }
   }
 
   // `states` is a set of indices of states or null for all, `names` a part of names.

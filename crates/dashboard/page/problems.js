@@ -2,7 +2,7 @@
 import { copyable } from "./copyable.js";
 import { h, keyed, setAttribute, setText } from "./dom.js";
 import { number, sentence, t } from "./i18n.js";
-import { PROBLEMS, glyph } from "./states.js";
+import { PROBLEMS, glyph, stateNamed } from "./states.js";
 
 // So many nodes of a state are looked at, and so many are named per reason.
 const NODES_MAX = 2_000;
@@ -11,10 +11,13 @@ const NAMED_MAX = 12;
 export class Problems {
   #view;
   #onCount;
+  #isShown;
 
-  constructor(view, onCount) {
+  // `isShown()` says whether the list can be seen.
+  constructor(view, onCount, isShown) {
     this.#view = view;
     this.#onCount = onCount;
+    this.#isShown = isShown;
     this.groups = h("ul", { class: "reasons" });
     this.none = h("p", { class: "empty" }, t("noProblems"));
     this.next = h("div", { class: "next" });
@@ -23,17 +26,29 @@ export class Problems {
 
   counts() {
     const { fleet } = this.#view;
-    const groups = PROBLEMS.flatMap((state) => this.#groups(state));
+    const count = PROBLEMS.reduce((sum, state) => sum + fleet.counts[state], 0);
+    setAttribute(this.none, "hidden", count > 0);
+    this.#onCount(count);
+    // The list reads all nodes.
+    const isEmpty = this.groups.childElementCount === 0;
+    if (!this.#isShown() || (count === 0 && isEmpty)) {
+      return;
+    }
+    const found = count === 0 ? [] : fleet.inStates(PROBLEMS.map(stateNamed), NODES_MAX);
     keyed(
       this.groups,
-      groups,
+      found.flatMap((nodes, place) => this.#groups(PROBLEMS[place], nodes)),
       (group) => group.key,
       (group) => this.#create(group),
       (element, group) => this.#write(element, group),
     );
-    const count = PROBLEMS.reduce((sum, state) => sum + fleet.counts[state], 0);
-    setAttribute(this.none, "hidden", count > 0);
-    this.#onCount(count);
+  }
+
+  // It can be seen again.
+  show() {
+    if (this.#view.fleet) {
+      this.counts();
+    }
   }
 
   rollout() {
@@ -47,16 +62,14 @@ export class Problems {
       (item) => (item.title ? h("h2", { class: "minor" }, t("whatToDo")) : create(item)),
       (element, item) => item.title || setText(element.firstChild, sentence(item.said, item.effect)),
     );
-    if (this.#view.fleet !== null) {
-      this.counts();
-    }
+    this.show();
   }
 
   // The nodes of a state by what ails them.
-  #groups(state) {
+  #groups(state, nodes) {
     const { fleet } = this.#view;
     const groups = new Map();
-    for (const index of fleet.inState(state, NODES_MAX)) {
+    for (const index of nodes) {
       const reason = fleet.reason(index);
       const key = `${state} ${reason}`;
       const group = groups.get(key) ?? { key, state, reason, nodes: [] };

@@ -1,5 +1,5 @@
 // Beside the picture while no node is selected: problems, events, history, and what changed.
-import { h } from "./dom.js";
+import { h, setAttribute } from "./dom.js";
 import { Changes } from "./changes.js";
 import { EventList } from "./event_list.js";
 import { History } from "./history.js";
@@ -12,16 +12,18 @@ export class SidePanel {
 
   constructor(view) {
     this.view = view;
-    this.problems = new Problems(view, (count) => this.tabs?.badge("problems", count > 0 ? number(count) : ""));
-    this.events = new EventList();
+    const isShown = (key) => () => this.tabs?.chosen === key && !this.element.hidden;
+    const count = (problems) => this.tabs?.badge("problems", problems > 0 ? number(problems) : "");
+    this.problems = new Problems(view, count, isShown("problems"));
+    this.events = new EventList(isShown("events"));
     this.changes = new Changes(view);
     this.history = new History(view, (from, to) => {
       this.changes.compare(from, to);
       this.tabs.choose("changes");
     });
     const panels = [
-      { key: "problems", label: t("problems"), element: this.problems.element },
-      { key: "events", label: t("events"), element: this.events.element },
+      { key: "problems", label: t("problems"), element: this.problems.element, onShow: () => this.problems.show() },
+      { key: "events", label: t("events"), element: this.events.element, onShow: () => this.events.show() },
       { key: "history", label: t("history"), element: this.history.element, onShow: () => this.history.load() },
       { key: "changes", label: t("changes"), element: this.changes.element, onShow: () => this.changes.load() },
     ];
@@ -40,6 +42,13 @@ export class SidePanel {
       this.reload();
     }
     this.#target = now;
+  }
+
+  // Hidden while a node is selected.
+  setVisible(visible) {
+    setAttribute(this.element, "hidden", !visible);
+    this.problems.show();
+    this.events.show();
   }
 
   tick() {

@@ -60,8 +60,24 @@ export function moment(time) {
   if (Number.isNaN(date.getTime())) {
     return "";
   }
-  const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
-  const day = date.toDateString() === new Date(serverNow()).toDateString();
-  const format = day ? clock : { month: "short", day: "numeric", ...clock };
-  return new Intl.DateTimeFormat(locale(), format).format(date);
+  const { time: clock, full } = formats();
+  const isToday = date.toDateString() === new Date(serverNow()).toDateString();
+  return (isToday ? clock : full).format(date);
+}
+
+const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+const known = new Map();
+
+// The formats of the page's language: one takes longer to make than all times of a page to write.
+function formats() {
+  const language = locale();
+  let found = known.get(language);
+  if (found === undefined) {
+    found = {
+      time: new Intl.DateTimeFormat(language, CLOCK),
+      full: new Intl.DateTimeFormat(language, { month: "short", day: "numeric", ...CLOCK }),
+    };
+    known.set(language, found);
+  }
+  return found;
 }

@@ -4,6 +4,9 @@ import { BY_STAGE, UNGROUPED } from "./fleet.js";
 import { number, t } from "./i18n.js";
 import { STATES, glyph, stateNamed } from "./states.js";
 
+// The choice of a label that is not offered.
+const OTHER = "@other";
+
 export class Toolbar {
   #view;
   #states = new Set();
@@ -15,7 +18,17 @@ export class Toolbar {
       { class: "legend", role: "group", "aria-label": t("legend") },
       STATES.map((state) => this.#entry(state)),
     );
-    this.groups = h("select", { onchange: () => view.setGroup(this.groups.value) });
+    this.groups = h("select", { onchange: () => this.#choose(this.groups.value) });
+    this.label = h("input", {
+      type: "text",
+      hidden: true,
+      "aria-label": t("labelKey"),
+      placeholder: t("labelKey"),
+      spellcheck: "false",
+      onkeydown: (event) => event.key === "Escape" && this.#leaveLabel(event),
+      // By Enter, too.
+      onchange: () => this.#chooseLabel(),
+    });
     this.search = h("input", {
       type: "search",
       placeholder: t("findNode"),
@@ -28,7 +41,7 @@ export class Toolbar {
       "div",
       { class: "toolbar" },
       this.legend,
-      h("div", { class: "tools" }, h("label", {}, h("span", {}, t("groupBy")), this.groups), this.search, this.asTable),
+      h("div", { class: "tools" }, h("label", {}, h("span", {}, t("groupBy")), this.groups), this.label, this.search, this.asTable),
     );
     this.#writeGroups([]);
   }
@@ -39,7 +52,9 @@ export class Toolbar {
   }
 
   counts() {
-    const { counts } = this.#view.fleet;
+    const { counts, size } = this.#view.fleet;
+    // Room for the largest number: one that changes must not move the others.
+    this.legend.style.setProperty("--digits", number(size).length);
     STATES.forEach(({ name }, index) => {
       const [, count] = this.legend.children[index].children;
       setText(count, number(counts[name]));
@@ -96,12 +111,42 @@ export class Toolbar {
     this.#view.picture.asTable(pressed);
   }
 
+  #choose(group) {
+    const other = group === OTHER;
+    setAttribute(this.label, "hidden", !other);
+    if (other) {
+      this.label.value = "";
+      this.label.focus();
+    } else {
+      this.#view.setGroup(group);
+    }
+  }
+
+  // Any label groups nodes, also one that few or all nodes have; the list offers those that make useful groups.
+  #chooseLabel() {
+    const key = this.label.value.trim();
+    if (key !== "") {
+      this.#view.setGroup(key);
+      this.#writeGroups(this.#view.fleet?.labels ?? []);
+      this.groups.focus();
+      setAttribute(this.label, "hidden", true);
+    }
+  }
+
+  #leaveLabel(event) {
+    event.stopPropagation();
+    this.label.value = "";
+    this.groups.value = this.#view.group;
+    this.groups.focus();
+    setAttribute(this.label, "hidden", true);
+  }
+
   #writeGroups(labels) {
     const { group } = this.#view;
     const known = [BY_STAGE, UNGROUPED, ...labels];
     const all = known.includes(group) ? known : [...known, group];
-    const texts = { [BY_STAGE]: t("byStage"), [UNGROUPED]: t("noGroup") };
-    const options = all.map((label) => h("option", { value: label }, texts[label] ?? label));
+    const texts = { [BY_STAGE]: t("byStage"), [UNGROUPED]: t("noGroup"), [OTHER]: t("otherLabel") };
+    const options = [...all, OTHER].map((label) => h("option", { value: label }, texts[label] ?? label));
     replace(this.groups, options);
     this.groups.value = group;
   }

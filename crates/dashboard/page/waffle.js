@@ -23,6 +23,10 @@ export class Waffle {
   #frame = 0;
   #everything = false;
   #arrangement = false;
+  #moved = false;
+  #hovered = -1;
+  // Where the mouse is, in CSS pixels of the window.
+  #mouse = null;
   #headersAt = 0;
   #selected = -1;
   #options;
@@ -80,15 +84,16 @@ export class Waffle {
 
   // After another filter, or another theme.
   repaint(colours = false) {
-    if (colours && this.#layout) {
-      this.#painter.prepareCells();
+    if (colours) {
+      this.#painter.forgetColours();
     }
     this.#everything = true;
     this.#draw();
   }
 
+  // The room for the picture may be another one.
   rearrange() {
-    this.#arrangement = true;
+    this.#moved = true;
     this.#draw();
   }
 
@@ -103,22 +108,30 @@ export class Waffle {
   }
 
   #rearrange = () => this.rearrange();
-  #resize = new ResizeObserver(() => this.element.clientWidth !== this.#width && this.rearrange());
+  // 0 while hidden. Asking the element instead would cost a layout in each frame.
   #width = 0;
+  #resize = new ResizeObserver((entries) => {
+    const width = Math.round(entries.at(-1).contentRect.width);
+    if (width !== this.#width) {
+      this.#width = width;
+      this.rearrange();
+    }
+  });
 
+  // What comes while the picture is hidden is drawn when it is shown.
   #draw() {
-    if (this.#frame === 0) {
+    if (this.#frame === 0 && this.#width > 0) {
       this.#frame = requestAnimationFrame(() => this.#onFrame());
     }
   }
 
   #onFrame() {
     this.#frame = 0;
-    if (this.#fleet === null || this.element.clientWidth === 0) {
+    if (this.#fleet === null || this.#width === 0) {
       return;
     }
     const { isDim } = this.#options;
-    if (this.#arrangement || this.#layout === null || this.#layout.scale !== devicePixelRatio) {
+    if (this.#needsLayout()) {
       this.#arrange();
       this.#painter.all(this.#fleet, isDim);
       performance.mark("waffle");
@@ -128,14 +141,29 @@ export class Waffle {
       this.#painter.some(this.#fleet, this.#pending, isDim);
     }
     this.#arrangement = false;
+    this.#moved = false;
     this.#everything = false;
     this.#pending.clear();
     this.#writeHeaders();
   }
 
+  // What is above the picture changes its height all the time; that rarely makes cells larger or smaller.
+  #needsLayout() {
+    if (this.#arrangement || this.#layout === null || this.#layout.scale !== devicePixelRatio) {
+      return true;
+    }
+    return this.#moved && !this.#layout.fits(...this.#room());
+  }
+
+  // In device pixels.
+  #room() {
+    const scale = devicePixelRatio;
+    return [Math.floor(this.#width * scale), Math.floor(this.#options.available() * scale)];
+  }
+
   #arrange() {
     const [fleet, scale] = [this.#fleet, devicePixelRatio];
-    this.#width = this.element.clientWidth;
+    const [width, height] = this.#room();
     const members = fleet.members();
     const order = fleet.groups.map((_, group) => group).filter((group) => members[group].length > 0);
     // As people count; nodes without the label come last.
@@ -148,15 +176,19 @@ export class Waffle {
       members,
       order,
       headers: fleet.isGrouped,
-      width: Math.floor(this.#width * scale),
-      height: Math.floor(this.#options.available() * scale),
+      width,
+      height,
       scale,
       capacity: fleet.state.length,
     });
     this.#painter.prepare(this.#layout);
     this.#headersAt = 0;
     this.#placeCursor("");
-    setAttribute(this.pointer, "hidden", true);
+    // Another node may be below the mouse now.
+    if (this.#hovered >= 0) {
+      this.#leave();
+      this.#hover();
+    }
   }
 
   #writeHeaders() {
@@ -236,44 +268,49 @@ export class Waffle {
     setAttribute(this.element, "aria-activedescendant", next.id);
   }
 
-  #point(event) {
+  #point([clientX, clientY]) {
     const box = this.canvas.getBoundingClientRect();
     const { scale } = this.#layout;
-    return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+    return [(clientX - box.left) * scale, (clientY - box.top) * scale];
+  }
+
+  // Shows what is below the mouse.
+  #hover() {
+    const index = this.#layout.at(...this.#point(this.#mouse));
+    if (index === this.#hovered) {
+      return;
+    }
+    if (index < 0) {
+      this.#leave();
+      return;
+    }
+    this.#hovered = index;
+    setAttribute(this.pointer, "hidden", false);
+    this.#put(this.pointer, index);
+    this.#options.onHover(index, this.pointer);
+  }
+
+  #leave() {
+    this.#hovered = -1;
+    setAttribute(this.pointer, "hidden", true);
+    this.#options.onHover(-1, null);
   }
 
   #listen() {
     const { element } = this;
-    const { onSelect, onHover } = this.#options;
+    const { onSelect } = this.#options;
     this.#resize.observe(element);
     addEventListener("resize", this.#rearrange);
-    let hovered = -1;
-    const leave = () => {
-      hovered = -1;
-      setAttribute(this.pointer, "hidden", true);
-      onHover(-1, null);
-    };
     element.addEventListener("pointermove", (event) => {
-      if (event.pointerType === "touch" || this.#layout === null) {
-        return;
+      if (event.pointerType !== "touch" && this.#layout !== null) {
+        this.#mouse = [event.clientX, event.clientY];
+        this.#hover();
       }
-      const index = this.#layout.at(...this.#point(event));
-      if (index === hovered) {
-        return;
-      }
-      if (index < 0) {
-        leave();
-        return;
-      }
-      hovered = index;
-      setAttribute(this.pointer, "hidden", false);
-      this.#put(this.pointer, index);
-      onHover(index, this.pointer);
     });
-    element.addEventListener("pointerleave", leave);
+    element.addEventListener("pointerleave", () => this.#leave());
     element.addEventListener("click", (event) => {
       if (this.#layout !== null) {
-        onSelect(this.#layout.nearest(...this.#point(event)), "pointer");
+        onSelect(this.#layout.nearest(...this.#point([event.clientX, event.clientY])), "pointer");
       }
     });
     element.addEventListener("keydown", (event) => this.#key(event));

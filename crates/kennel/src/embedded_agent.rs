@@ -15,13 +15,13 @@ use flate2::read::GzDecoder;
 use kennel_agent::new_files::{NEW_PATH, first_missing, remove_empty_directories};
 use kennel_agent::node::absolute;
 
+use crate::purge_delay::PURGE_DELAY;
+
 /// Compressed (gzip); empty in debug builds.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kennel-agent"));
 /// In the agent's data directory.
 const DIRECTORY: &str = "bin";
 const NAME: &str = "kennel-agent";
-/// How long the allocator keeps memory that was freed, in milliseconds.
-const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
 
 /// Writes the agent program to the data directory and replaces this process by it, with the same arguments. Returns
 /// if there is none or on failure; the agent then runs in this process.

@@ -14,6 +14,7 @@ mod generate;
 mod inspect;
 mod metrics_server;
 mod network_flags;
+mod purge_delay;
 mod reset;
 mod rollout;
 mod store_args;
@@ -50,6 +51,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
         embedded_agent::exec(&agent.data_dir);
+    }
+    if matches!(args.verb, args::Verb::Dashboard(_)) {
+        // It reads lists of thousands of objects, and all nodes each second of a rollout: what that frees would stay.
+        purge_delay::exec_without_delay();
     }
     match verb::run(args) {
         Ok(code) => code,

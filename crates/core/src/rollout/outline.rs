@@ -59,7 +59,10 @@ pub struct Outline<'a> {
     rules_of_stable: Option<Rules>,
     /// All revisions of the DaemonSet.
     claimed: Vec<&'a Revision>,
-    by_name: BTreeMap<&'a str, usize>,
+    /// The indices of the nodes, in the order of names.
+    by_name: Vec<usize>,
+    /// The value of the `spread` label where there is none; shared, to save memory.
+    no_value: Arc<str>,
 }
 
 /// One of the rollout's nodes.
@@ -132,7 +135,8 @@ impl<'a> Outline<'a> {
             rules: Rules::of_template(&set.template, SOME_REQUIRED),
             rules_of_stable: template.map(|template| Rules::of_template(&template, SOME_REQUIRED)),
             claimed,
-            by_name: BTreeMap::new(),
+            by_name: Vec::new(),
+            no_value: Arc::default(),
         }
     }
 
@@ -146,7 +150,9 @@ impl<'a> Outline<'a> {
 
     /// The node of this name and its place in the order, from 1.
     pub fn node(&self, name: &str) -> Option<(usize, &RolloutNode<'a>)> {
-        let index = *self.by_name.get(name)?;
+        let by_name = |index: &usize| (*self.nodes[*index].view.name).cmp(name);
+        let place = self.by_name.binary_search_by(by_name).ok()?;
+        let index = self.by_name[place];
         Some((index + 1, &self.nodes[index]))
     }
 
@@ -192,28 +198,33 @@ impl<'a> Outline<'a> {
         policy.stage_text(self.state().map_or(0, |state| state.stage))
     }
 
+    /// It keeps little beside the nodes: a reader may do this each second for thousands of them.
     fn enter_nodes(&mut self, input: &Input<'_, 'a>) {
-        let mut pods: BTreeMap<&str, Vec<&PodView>> = BTreeMap::new();
-        for pod in input.pods {
-            let owned = pod.controller.as_ref() == Some(&self.daemon_set.uid);
-            if let Some(node) = pod.target().filter(|_| owned && !pod.terminating) {
-                pods.entry(&**node).or_default().push(pod);
-            }
-        }
-        let mut found = Vec::new();
+        let owner = Some(&self.daemon_set.uid);
+        let counts = |pod: &&&PodView| {
+            pod.controller.as_ref() == owner && !pod.terminating && pod.target().is_some()
+        };
+        let mut pods: Vec<&PodView> = input.pods.iter().filter(counts).copied().collect();
+        pods.sort_by(|a, b| a.target().cmp(&b.target()));
+        let mut found = Vec::with_capacity(input.nodes.len());
         let mut places = Places::default();
         for view in input.nodes {
-            let pods = pods.get(&*view.name).map_or(&[][..], Vec::as_slice);
-            if let Some(node) = self.judge(view, pods) {
+            let start = pods.partition_point(|pod| pod.target() < Some(&view.name));
+            let rest = &pods[start..];
+            let count = rest.partition_point(|pod| pod.target() == Some(&view.name));
+            if let Some(node) = self.judge(view, &rest[..count]) {
                 places.insert(&node.value, node.place, found.len());
-                found.push(node);
+                found.push(Some(node));
             }
         }
-        for index in places.ranked() {
-            let node = found[index].clone();
-            self.by_name.insert(&node.view.name, self.nodes.len());
-            self.nodes.push(node);
-        }
+        self.nodes.reserve_exact(found.len());
+        let ranked = places.ranked().into_iter();
+        self.nodes
+            .extend(ranked.filter_map(|index| found[index].take()));
+        self.by_name = (0..self.nodes.len()).collect();
+        let nodes = &self.nodes;
+        self.by_name
+            .sort_unstable_by(|a, b| nodes[*a].view.name.cmp(&nodes[*b].view.name));
     }
 
     /// One node, if it is one of the rollout's, from its pods that are not being deleted.
@@ -290,7 +301,7 @@ impl<'a> Outline<'a> {
                 .any(|pod| pod.health.before == Before::Failing),
             target_created: target.iter().map(|pod| pod.created).min(),
             place: Place::of(self.seed, &view.name),
-            value: value.map_or("", String::as_str).into(),
+            value: value.map_or_else(|| self.no_value.clone(), |value| value.as_str().into()),
         }
     }
 

@@ -115,13 +115,11 @@ impl Plan {
         let staged = !matches!(course, Course::Direct | Course::Held | Course::Unstaged);
         let policy = outline.policy.as_ref().filter(|_| staged);
         let stages = policy.map_or_else(Vec::new, |policy| planned(outline, policy, course));
-        let ahead = |s: &&PlannedStage| matches!(s.state, StageState::Ahead | StageState::Present);
-        let waits = |s: &&PlannedStage| s.manual;
-        let left = stages.iter().filter(ahead);
-        let left = left.map(|stage| bake_left(outline, course, stage));
-        let left: Duration = left.sum();
+        let left = bakes_left(outline, course, &stages);
         let under_way = matches!(course, Course::New | Course::Present);
-        let promotions = stages.iter().filter(ahead).filter(waits);
+        let promotions = stages
+            .iter()
+            .filter(|stage| is_ahead(stage) && stage.manual);
         Self {
             schema: SCHEMA,
             namespace: outline.daemon_set.namespace.to_string(),
@@ -374,6 +372,20 @@ fn adds(outline: &Outline<'_>, stage: &Stage, turns: &Turns) -> bool {
             selected.peek().is_none() || selected.any(|node| !turns.has(node))
         }
     }
+}
+
+fn is_ahead(stage: &PlannedStage) -> bool {
+    matches!(stage.state, StageState::Ahead | StageState::Present)
+}
+
+/// How much of all bakes is left.
+pub(super) fn bakes_left(
+    outline: &Outline<'_>,
+    course: Course,
+    stages: &[PlannedStage],
+) -> Duration {
+    let ahead = stages.iter().filter(|stage| is_ahead(stage));
+    ahead.map(|stage| bake_left(outline, course, stage)).sum()
 }
 
 /// How much of a stage's bake is left.

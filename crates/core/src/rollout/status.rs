@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::assess::{Assessment, Outcome, ReportedPhase, assess};
 use super::outline::Outline;
-use super::plan::{Course, Plan, PlannedStage, StageState, bake_left, planned};
+use super::plan::{Course, PlannedStage, StageState, bake_left, bakes_left, planned};
 use super::policy::Policy;
 use super::sentence::Sentence;
 use super::state::{Phase, Standing};
@@ -122,7 +122,8 @@ impl Status {
             outline.phase(),
             Some(Phase::Updating | Phase::Baking | Phase::AwaitingPromotion)
         );
-        let plan = (under_way && ends).then(|| Plan::of(outline, false));
+        let earliest_end = (under_way && ends && policy.is_some())
+            .then(|| outline.now + bakes_left(outline, Course::Present, &stages));
         Self {
             schema: SCHEMA,
             namespace: outline.daemon_set.namespace.to_string(),
@@ -137,7 +138,7 @@ impl Status {
             attempt: state.map(|state| state.attempt),
             stage: state.map(|state| state.stage).filter(|stage| *stage > 0),
             since: state.map(|state| state.since),
-            earliest_end: plan.and_then(|plan| plan.earliest_end),
+            earliest_end,
             reason: state.and_then(|state| state.reason.clone()),
             nodes: counts,
             stages,

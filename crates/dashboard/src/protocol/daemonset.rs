@@ -16,8 +16,7 @@ pub struct Picture {
     pub key: Key,
     /// The nodes' names, in the order in which people count (`node-2` before `node-10`).
     pub nodes: Vec<String>,
-    /// The label by which nodes are grouped, or `@stage`: by the stage that takes them, with a
-    /// new picture when a rollout in stages begins or ends. Absent without `?group=`.
+    /// The label by which nodes are grouped, or `@stage`: by the stage that takes them. Absent without `?group=`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_label: Option<String>,
     /// The values of that label (or numbers of stages), in order; `""` for nodes that do not have it (or are in none). One
@@ -197,6 +196,8 @@ pub struct Events {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
+    /// Two events may have the same reason and message.
+    pub uid: String,
     /// `Normal` or `Warning`.
     #[serde(rename = "type")]
     pub kind: String,

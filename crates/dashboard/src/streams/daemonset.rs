@@ -1,6 +1,5 @@
 //! One DaemonSet: its cells, its rollout and its events.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kennel_inspect::live::{Set, View};
@@ -40,7 +39,7 @@ impl DaemonSetStream {
             set,
             group: group.map(str::to_owned),
             sent: None,
-            stages: Stages::new(),
+            stages: Stages::default(),
             rollout: None,
             events: None,
         };
@@ -76,7 +75,7 @@ impl Page {
     /// Another DaemonSet of this name has nothing to do with this one.
     fn forget(&mut self) {
         self.sent = None;
-        self.stages.clear();
+        self.stages = Stages::default();
         self.rollout = None;
         self.events = None;
     }
@@ -126,16 +125,15 @@ impl Page {
         groups_at.map_or(rollout_at, |at| at.min(rollout_at))
     }
 
-    /// Other stages make another picture; a node that changes its stage is part of a delta.
+    /// The stages that take the nodes now. A rollout that begins or ends regroups all nodes at once.
     fn regroup(&mut self, stages: Stages) {
-        if self.group.as_deref() != Some(BY_STAGE) {
+        if self.group.as_deref() != Some(BY_STAGE) || self.stages == stages {
             return;
         }
-        let numbers = |stages: &Stages| stages.values().copied().collect::<BTreeSet<usize>>();
-        if numbers(&self.stages) != numbers(&stages) {
-            self.sent = None;
-        }
         self.stages = stages;
+        if let Some(sent) = &mut self.sent {
+            sent.regroup();
+        }
     }
 
     fn add_cells(&mut self, view: &View, set: &Set, messages: &mut Messages) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kennel_core::natural;
 use kennel_core::picture::{self as core, CellState, Nodes, Reason};
+use kennel_core::rollout::plan::PlannedStage;
 use kennel_inspect::live::{Set, View};
 use kennel_inspect::snapshot;
 use tokio::time::Instant;
@@ -27,8 +28,33 @@ const FIRST_LABELS: [&str; 4] = [
 /// How often nodes are grouped again: that reads a label of each.
 const GROUPS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// For each stage that takes nodes, its number, by the node's name.
-pub(super) type Stages = BTreeMap<String, usize>;
+/// The number of the stage that takes each node, by index of the watches; 0 for none.
+#[derive(Default, PartialEq, Eq)]
+pub(super) struct Stages(Vec<u16>);
+
+impl Stages {
+    pub(super) fn of(stages: &[PlannedStage], nodes: &Nodes) -> Self {
+        let mut of_nodes = Vec::new();
+        for stage in stages {
+            // Policies have a few dozen stages at most.
+            let number = u16::try_from(stage.stage).unwrap_or(u16::MAX);
+            for name in stage.nodes.iter().chain(&stage.down) {
+                let Some(index) = nodes.index(name) else {
+                    continue;
+                };
+                of_nodes.resize(nodes.len(), 0);
+                if of_nodes[index] == 0 {
+                    of_nodes[index] = number;
+                }
+            }
+        }
+        Self(of_nodes)
+    }
+
+    fn get(&self, index: usize) -> Option<u16> {
+        self.0.get(index).copied().filter(|stage| *stage > 0)
+    }
+}
 
 /// What the page has.
 pub(super) struct Sent {
@@ -44,7 +70,8 @@ pub(super) struct Sent {
     /// In the order of their indices.
     groups: BTreeMap<String, u32>,
     reasons: BTreeMap<u32, Reason>,
-    groups_at: Instant,
+    /// When the nodes were grouped; `None` if that is due at once.
+    groups_at: Option<Instant>,
     /// Something has changed since the nodes were grouped.
     groups_due: bool,
 }
@@ -74,8 +101,8 @@ impl Grouping<'_> {
         let view = nodes.get(index);
         match (self.label, view) {
             (None, _) | (_, None) => "".into(),
-            (Some(BY_STAGE), Some(view)) => {
-                let stage = self.stages.get(&*view.name);
+            (Some(BY_STAGE), Some(_)) => {
+                let stage = self.stages.get(index);
                 stage.map_or("".into(), |stage| stage.to_string().into())
             }
             (Some(label), Some(view)) => view.labels.get(label).map_or("", String::as_str).into(),
@@ -142,7 +169,7 @@ pub(super) fn picture(view: &View, set: &Set, grouping: &Grouping<'_>) -> (Pictu
         group,
         groups,
         reasons,
-        groups_at: Instant::now(),
+        groups_at: Some(Instant::now()),
         groups_due: false,
     };
     (all, sent)
@@ -188,8 +215,11 @@ impl Sent {
             self.change_cells(set, &mut delta);
         }
         self.groups_due = grouping.label.is_some();
-        if self.groups_due && self.groups_at.elapsed() >= GROUPS_INTERVAL {
-            (self.groups_at, self.groups_due) = (Instant::now(), false);
+        let may = self
+            .groups_at
+            .is_none_or(|at| at.elapsed() >= GROUPS_INTERVAL);
+        if self.groups_due && may {
+            (self.groups_at, self.groups_due) = (Some(Instant::now()), false);
             self.change_groups(view, grouping, &mut delta);
         }
         let is_empty = delta == Delta::default();
@@ -197,9 +227,15 @@ impl Sent {
         (!is_empty).then_some(delta)
     }
 
+    /// Groups the nodes again with the next delta.
+    pub(super) fn regroup(&mut self) {
+        self.groups_at = None;
+    }
+
     /// When to group the nodes again, if at all.
     pub(super) fn groups_at(&self) -> Option<Instant> {
-        self.groups_due.then(|| self.groups_at + GROUPS_INTERVAL)
+        let at = self.groups_at.filter(|_| self.groups_due)?;
+        Some(at + GROUPS_INTERVAL)
     }
 
     fn add_nodes(&mut self, view: &View, set: &Set, grouping: &Grouping<'_>, delta: &mut Delta) {

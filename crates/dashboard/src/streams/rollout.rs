@@ -27,21 +27,15 @@ pub(super) fn paused(set: &DaemonSetView) -> Option<String> {
 /// Reads all nodes: not for every change. Returns the stage of each node, too.
 pub(super) fn rollout(view: &View, set: &Set) -> (Rollout, Stages) {
     let now = snapshot::now();
-    let mut status = view.status(set, now);
     let history = view.history(set, now);
     let picture = set.picture();
     let daemon_set = picture.daemon_set();
     let owned = picture.revisions().iter();
     let owned = owned.filter(|r| r.controller.as_ref() == Some(&daemon_set.uid) && !r.terminating);
     let undo = undo::plan(daemon_set, &owned.collect::<Vec<_>>());
-    let actions = picture.outline(view.nodes(), now, |outline| actions::all(outline, &undo));
+    let (mut status, actions) = view.status_and(set, now, |outline| actions::all(outline, &undo));
     let stages = std::mem::take(&mut status.stages);
-    let mut of_nodes = Stages::new();
-    for stage in &stages {
-        for node in stage.nodes.iter().chain(&stage.down) {
-            of_nodes.entry(node.clone()).or_insert(stage.stage);
-        }
-    }
+    let of_nodes = Stages::of(&stages, view.nodes());
     let times = times(&history);
     let rollout = Rollout {
         outcome: status.outcome,
@@ -115,8 +109,9 @@ fn shown(stage: &PlannedStage, status: &Status, times: &[StageEntry]) -> Stage {
 
 /// The newest events.
 pub(super) fn events(set: &Set) -> Events {
-    let events = set.events().take(EVENTS_MAX);
-    let events = events.map(|event| Event {
+    let events = set.events_with_uids().take(EVENTS_MAX);
+    let events = events.map(|(uid, event)| Event {
+        uid: uid.to_owned(),
         kind: event.r#type.clone(),
         reason: event.reason.clone(),
         message: event.message.clone(),

@@ -59,7 +59,12 @@ impl Set {
 
     /// About the DaemonSet, the newest first.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
-        self.events.iter().map(|(_, event)| event)
+        self.events_with_uids().map(|(_, event)| event)
+    }
+
+    /// The same, each with its uid.
+    pub fn events_with_uids(&self) -> impl Iterator<Item = (&str, &Event)> {
+        self.events.iter().map(|(uid, event)| (&**uid, event))
     }
 
     /// The nodes that were failed for however short a time, by index, as their pods showed it last.

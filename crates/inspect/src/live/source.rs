@@ -24,7 +24,7 @@ use crate::history::dated;
 use crate::snapshot::pod_snapshot;
 
 /// Objects of a page of a list. Few, because a page is in memory as a whole while it is read.
-const PAGE_SIZE: u32 = 100;
+const PAGE_SIZE: u32 = 50;
 /// Characters that are kept of an event's message.
 const MESSAGE_MAX: usize = 1024;
 

@@ -7,6 +7,7 @@ use kennel_client::feed::Change;
 use kennel_core::daemonset::{DaemonSetView, NodeView, PodView};
 use kennel_core::picture::Nodes;
 use kennel_core::rollout::history::{DatedRevision, History};
+use kennel_core::rollout::outline::Outline;
 use kennel_core::rollout::status::Status;
 use kennel_types::event::Event;
 use kennel_types::{Identity, Timestamp};
@@ -66,20 +67,30 @@ impl View {
 
     /// What `kennel rollout status` says. It reads all nodes.
     pub fn status(&self, set: &Set, now: Timestamp) -> Status {
+        self.status_and(set, now, |_| ()).0
+    }
+
+    /// The same, and what `read` makes of the outline: for those who need more that reads all nodes.
+    pub fn status_and<R>(
+        &self,
+        set: &Set,
+        now: Timestamp,
+        read: impl FnOnce(&Outline<'_>) -> R,
+    ) -> (Status, R) {
         let reason = |node: &str| {
             let reason = set.picture.reason(self.nodes.index(node)?)?;
             Some(reason.to_string())
         };
-        set.picture
-            .outline(&self.nodes, now, |outline| Status::of(outline, reason))
+        set.picture.outline(&self.nodes, now, |outline| {
+            (Status::of(outline, reason), read(outline))
+        })
     }
 
     /// What `kennel rollout history` says.
     pub fn history(&self, set: &Set, now: Timestamp) -> History {
         let dated = set.dated_revisions();
-        set.picture.outline(&Nodes::default(), now, |outline| {
-            History::of(outline, &dated)
-        })
+        set.picture
+            .without_nodes(now, |outline| History::of(outline, &dated))
     }
 
     pub(super) fn connect(&mut self, connection: Connection) {

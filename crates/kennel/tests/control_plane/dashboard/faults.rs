@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::process::Command;
 
-use kennel_testkit::{Deadline, Events, eventually};
+use kennel_testkit::{Dashboard, Deadline, Events, eventually};
 
 use super::fixture::{AGENT, Fixture, KENNEL};
 use crate::why::fixture::answer;
@@ -75,6 +75,40 @@ fn it_stops_at_once_although_pages_are_open() {
     );
     fixture.dashboard.wait_for_end();
     while events.next().is_some() {}
+}
+
+#[test]
+fn freed_memory_is_returned_at_once_unless_a_delay_is_set() {
+    let fixture = Fixture::new(1, &[], &[]);
+    let delay = |dashboard: &Dashboard| {
+        let environment = std::fs::read(format!("/proc/{}/environ", dashboard.pid())).unwrap();
+        let environment = String::from_utf8_lossy(&environment).into_owned();
+        let mut variables = environment.split('\0');
+        let found = variables.find_map(|variable| variable.strip_prefix("MIMALLOC_PURGE_DELAY="));
+        found.map(str::to_owned)
+    };
+    assert_eq!(delay(&fixture.dashboard).as_deref(), Some("0"));
+    // It is the process that was started, by its arguments and its name.
+    let of =
+        |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", fixture.dashboard.pid()));
+    assert_eq!(of("comm").unwrap(), "kennel\n");
+    let arguments = of("cmdline").unwrap();
+    assert!(
+        arguments.contains("\0dashboard\0--no-open\0"),
+        "{arguments:?}"
+    );
+
+    let mut command = Command::new(KENNEL);
+    command.args([
+        "dashboard",
+        "--no-open",
+        "--listen",
+        "127.0.0.1:0",
+        "--kubeconfig",
+    ]);
+    command.arg(fixture.rollout.cluster.kennel.kubeconfig());
+    let chosen = Dashboard::of(command.env("MIMALLOC_PURGE_DELAY", "10"));
+    assert_eq!(delay(&chosen).as_deref(), Some("10"));
 }
 
 #[test]

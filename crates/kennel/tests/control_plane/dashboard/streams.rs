@@ -290,3 +290,30 @@ fn a_playground_prints_the_address_of_one_that_may_change_things() {
         (overview["rows"] == json!([])).then_some(())
     });
 }
+
+#[test]
+fn a_rollout_that_begins_or_ends_regroups_nodes_without_another_picture() {
+    let fixture = Fixture::new(6, &[("stages", "2 manual, 100%")], &[]);
+    let mut events = fixture
+        .visitor
+        .events(&format!("{AGENT}/stream?group=%40stage"));
+    let mut page = Page::default();
+    wait(&mut events, &mut page, |page| page.count('n') == 6);
+    assert_eq!(page.groups, [""]);
+    let members = |page: &Page, group: &str| {
+        let nodes = page.nodes.iter();
+        nodes.filter(|node| page.group_of(node) == group).count()
+    };
+    let mut pictures = 0;
+    fixture.rollout.apply("2");
+    wait_with(&mut events, &mut page, |event, _, page| {
+        pictures += usize::from(event == "picture");
+        (members(page, "1"), members(page, "2")) == (2, 4)
+    });
+    fixture.rollout.check(&["promote", "ds/agent"], 0);
+    wait_with(&mut events, &mut page, |event, _, page| {
+        pictures += usize::from(event == "picture");
+        members(page, "") == 6 && page.count('n') == 6
+    });
+    assert_eq!(pictures, 0);
+}

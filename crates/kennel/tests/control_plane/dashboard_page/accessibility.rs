@@ -38,6 +38,10 @@ fn every_view(dark: bool) {
     };
     let browser = &page.browser;
     check(&page, "all DaemonSets");
+    browser.press("?");
+    browser.until_text("dialog", "Keys");
+    check(&page, "the keys");
+    browser.press_button("Close");
     page.rollout.apply("broken");
     page.show_agent();
     page.wait_for_count("failed", 1);

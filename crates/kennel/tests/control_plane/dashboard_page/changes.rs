@@ -82,6 +82,34 @@ fn a_rollout_is_promoted_paused_and_taken_back() {
 }
 
 #[test]
+fn a_rollout_that_has_failed_is_tried_again() {
+    let policy = [
+        ("stages", "1, 100%"),
+        ("max-restarts", "0"),
+        ("on-failure", "pause"),
+    ];
+    let Some(page) = Page::open(4, &policy, &["--allow-changes"]) else {
+        return;
+    };
+    let browser = &page.browser;
+    page.rollout.apply("broken");
+    page.show_agent();
+    browser.until_text(".title", "failed, paused");
+    browser.press_button("Retry");
+    browser.until_text("dialog", "kennel rollout retry");
+    browser.press_button("Retry");
+    browser.until(
+        "what was done",
+        "return document.querySelector('dialog .done') !== null;",
+        &[],
+    );
+    browser.press(key::ESCAPE);
+    browser.until_text(".revisions", "attempt 2");
+    page.rollout.wait_for("attempt", 2);
+    page.check_console();
+}
+
+#[test]
 fn what_a_button_does_is_said_in_chinese() {
     let chinese = Options {
         language: "zh-CN".to_owned(),

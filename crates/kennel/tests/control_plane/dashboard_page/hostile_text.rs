@@ -94,8 +94,7 @@ fn hostile_text_of_pods_is_text_where_nodes_are_explained() {
         .ok();
     page.show_agent();
     page.wait_for_count("failed", 1);
-    point_at_cell(browser, "--state-failed");
-    browser.until_text(".tooltip", SCRIPT);
+    point_at_cell(browser, "--state-failed", SCRIPT);
     let inside = "const box = document.querySelector('.tooltip').getBoundingClientRect();
         return box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;";
     assert_eq!(browser.run(inside, &[]), true, "the tooltip is too large");

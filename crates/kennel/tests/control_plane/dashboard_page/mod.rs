@@ -3,6 +3,7 @@
 
 mod accessibility;
 mod changes;
+mod details;
 mod fixture;
 mod hostile_text;
 mod keyboard;

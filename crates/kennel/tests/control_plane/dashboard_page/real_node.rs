@@ -9,7 +9,8 @@ pub(super) const NODE: &str = "real";
 
 pub(super) struct RealNode {
     pub(super) kennel: Kennel,
-    _agent: Agent,
+    /// Kept running.
+    pub(super) agent: Agent,
 }
 
 impl RealNode {
@@ -45,9 +46,6 @@ impl RealNode {
             let log = kubectl.run(&["logs", "ds/agent"]);
             log.stdout.contains(logged).then_some(()).ok_or(log.stderr)
         });
-        Self {
-            kennel,
-            _agent: agent,
-        }
+        Self { kennel, agent }
     }
 }

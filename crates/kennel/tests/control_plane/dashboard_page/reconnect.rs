@@ -1,9 +1,16 @@
 //! The page says when it is not up to date, and connects again by itself.
 
+use kennel_browser::Browser;
 use serde_json::json;
 
+use super::accessibility::barriers;
 use super::fixture::{Page, picture, wait_for_count};
 use crate::why::fixture::{Fixture as Cluster, KENNEL};
+
+fn check_barriers(browser: &Browser, what: &str) {
+    let found = barriers(browser);
+    assert!(found.is_empty(), "{what}: {found:#?}");
+}
 
 #[test]
 fn a_server_that_comes_back_is_followed_again() {
@@ -98,6 +105,7 @@ fn a_dashboard_that_has_ended_is_named() {
     drop(dashboard);
     browser.until_text(".light", "offline");
     browser.until_text(".banner", "kennel dashboard does not answer");
+    check_barriers(&browser, "a dashboard that has ended");
     // Another one on the same port does not know this session.
     let kubeconfig = rollout.cluster.kennel.kubeconfig();
     let mut command = std::process::Command::new(KENNEL);
@@ -105,6 +113,7 @@ fn a_dashboard_that_has_ended_is_named() {
     let again = kennel_testkit::Dashboard::of(command.arg(kubeconfig));
     browser.until_text(".light", "signed out");
     browser.until_text(".banner", "Open the address that kennel dashboard printed");
+    check_barriers(&browser, "signed out");
     // Its own address leads to the same page.
     browser.open(again.address());
     browser.until_text(".light", "live");

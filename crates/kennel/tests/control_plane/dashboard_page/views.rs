@@ -4,10 +4,11 @@ use kennel_browser::{Browser, Options};
 use kennel_testkit::{Deadline, eventually};
 use serde_json::{Value, json};
 
+use super::accessibility::barriers;
 use super::fixture::Page;
 
 /// The texts of all elements of a selector.
-fn texts(browser: &Browser, selector: &str) -> Vec<String> {
+pub(super) fn texts(browser: &Browser, selector: &str) -> Vec<String> {
     let script =
         "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText.trim());";
     let found = browser.run(script, &[selector.into()]);
@@ -209,10 +210,9 @@ fn pointing_at_a_node_says_why() {
     browser.until_text(".title", "failed, paused");
     let shown = "return !document.querySelector('.tooltip').hidden;";
     assert_eq!(browser.run(shown, &[]), false);
-    point_at_cell(browser, "--state-failed");
-    browser.until_text(".tooltip", "failed");
+    point_at_cell(browser, "--state-failed", "failed");
     // And after a moment what `kennel why` says.
-    browser.until_text(".tooltip", "exited with code 1");
+    point_at_cell(browser, "--state-failed", "exited with code 1");
     page.picture("tooltip");
     browser.point_at(1, 1);
     let hidden = "return document.querySelector('.tooltip').hidden;";
@@ -313,6 +313,8 @@ fn the_page_fits_a_phone_and_speaks_chinese() {
     browser.until_text(".node-panel", "kennel why");
     assert_eq!(browser.run(fits, &[]), true, "the node is too wide");
     page.picture("phone_node");
+    let found = barriers(browser);
+    assert!(found.is_empty(), "on a phone, in Chinese: {found:#?}");
     // What the server says of the rollout, too.
     browser.until_text(".title .message", "是稳定版本");
     // Both languages have the same texts.
@@ -342,18 +344,27 @@ fn coloured_cells(browser: &Browser, variable: &str) -> usize {
     corners(browser, variable).len()
 }
 
-/// Moves the mouse to the first cell that has the colour of a variable, and waits for the tooltip: cells move while what is
-/// above them appears.
-pub(super) fn point_at_cell(browser: &Browser, variable: &str) {
-    let shown = "return !document.querySelector('.tooltip').hidden;";
-    eventually(Deadline::seconds(60), || {
+/// Points at the first cell that has the colour of a variable until the tooltip says a text. Cells move while what is above them
+/// appears; the tooltip is hidden then, until the mouse moves again.
+pub(super) fn point_at_cell(browser: &Browser, variable: &str, text: &str) {
+    let says = "const tooltip = document.querySelector('.tooltip');
+        const end = performance.now() + 5_000;
+        while (!tooltip.hidden && performance.now() < end) {
+            if (tooltip.innerText.includes(arguments[0])) {
+                return true;
+            }
+            await new Promise((done) => setTimeout(done, 50));
+        }
+        return false;";
+    eventually(Deadline::seconds(90), || {
         // The cross of a cell that has failed may look like further corners.
         let corners = corners(browser, variable);
         let (x, y) = corners.first().ok_or("no such cell".to_owned())?;
         browser.point_at(1, 1);
         browser.point_at(x + 3, y + 3);
-        let found = browser.run(shown, &[]) == true;
-        found.then_some(()).ok_or(format!("{corners:?}"))
+        let said = browser.run(says, &[json!(text)]) == true;
+        said.then_some(())
+            .ok_or_else(|| format!("{corners:?}: {:?}", browser.text(".tooltip")))
     });
 }
 
