@@ -5,6 +5,7 @@ mod damaged;
 mod damaged_log;
 mod damaged_owners;
 mod etcd;
+mod etcd_outages;
 mod quota;
 mod scheduled_backups;
 
