@@ -6,6 +6,7 @@ mod damaged_log;
 mod damaged_owners;
 mod etcd;
 mod etcd_outages;
+mod etcd_shared;
 mod quota;
 mod scheduled_backups;
 
