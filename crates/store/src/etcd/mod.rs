@@ -19,6 +19,7 @@ mod feed;
 mod health;
 mod lease;
 mod load;
+pub mod migrate;
 mod options;
 mod proto;
 mod shared;
@@ -75,6 +76,7 @@ impl<H: Send + Sync + 'static> EtcdStore<H> {
             ignored: options.ignored.as_slice().into(),
         };
         let held = claim::acquire(&client, &options.holder).await?;
+        migrate::refuse_half_migrated(&client, held).await?;
         let Loaded {
             cluster,
             revision,

@@ -7,6 +7,7 @@ mod damaged_owners;
 mod etcd;
 mod etcd_outages;
 mod etcd_shared;
+mod migrate;
 mod quota;
 mod scheduled_backups;
 
