@@ -200,9 +200,9 @@ impl Failure {
         self.code == Some(code)
     }
 
-    /// Whether the API is overloaded or unavailable, so that the caller should slow down.
+    /// Whether the API is overloaded, unavailable or out of storage, so that the caller should slow down.
     pub fn pushes_back(&self) -> bool {
-        matches!(self.code, Some(429 | 503 | 504)) || self.code.is_none() && !self.fenced
+        matches!(self.code, Some(429 | 503 | 504 | 507)) || self.code.is_none() && !self.fenced
     }
 }
 

@@ -15,6 +15,7 @@ use crate::dns_args::{Advertise, DnsArgs, ServerDnsArgs};
 use crate::election_flags::ElectionArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
+use crate::migrate_args::MigrateArgs;
 use crate::network_flags::ClusterCidr;
 use crate::reset::ResetArgs;
 use crate::rollout::RolloutArgs;
@@ -157,6 +158,17 @@ pub(crate) enum Verb {
     ///   kennel restore kennel-20260101T000000Z.backup --data-dir ./kennel --passphrase-file ./passphrase
     #[command(verbatim_doc_comment)]
     Restore(RestoreArgs),
+
+    /// Move the objects of a server that does not run from its data directory to an etcd, or back
+    ///
+    /// Everything is checked before anything is changed, and all objects are compared afterwards. If it is interrupted,
+    /// repeat it: until then, no server starts on a part of the objects. Certificates and keys stay in the directory.
+    /// See docs/guides/etcd.md. Example:
+    ///
+    ///   kennel migrate --from ./kennel --to etcd://127.0.0.1:2379
+    ///   kennel server --data-dir ./kennel --store etcd://127.0.0.1:2379
+    #[command(verbatim_doc_comment)]
+    Migrate(Box<MigrateArgs>),
 
     /// Check the database of a server, while it runs or not
     ///
@@ -356,6 +368,7 @@ impl Verb {
             | Self::Version(_)
             | Self::Backup(_)
             | Self::Restore(_)
+            | Self::Migrate(_)
             | Self::Doctor(_) => "warn",
             _ => logging::DEFAULT_FILTER,
         }

@@ -13,6 +13,7 @@ mod eviction_flags;
 mod generate;
 mod inspect;
 mod metrics_server;
+mod migrate_args;
 mod network_flags;
 mod purge_delay;
 mod reset;

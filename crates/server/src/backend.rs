@@ -108,6 +108,11 @@ impl Backend {
         credentials: Credentials,
         settings: Settings,
     ) -> Result<Self, StartError> {
+        let unserved = object::unserved(&*store);
+        if !unserved.is_empty() {
+            let unserved = unserved.join(", ");
+            tracing::warn!("stored objects belong to no resource of this version: {unserved}");
+        }
         let api = Api::new(Arc::clone(&store), credentials, settings);
         let bootstrapped = bootstrap::ensure_initial_objects(&api).await;
         bootstrapped.map_err(|error| StartError::Bootstrap(error.message))?;
@@ -160,6 +165,9 @@ impl Backend {
 pub(crate) fn open_store(mut options: Options) -> Result<Arc<dyn Store<Head>>, StartError> {
     if data_dir::is_half_restored(&options.dir) {
         return Err(StartError::HalfRestored(options.dir));
+    }
+    if data_dir::is_half_migrated(&options.dir) {
+        return Err(StartError::HalfMigrated(options.dir));
     }
     options.collections = object::collections();
     // An empty keyring refuses encrypted objects. Without one, they would look corrupt.

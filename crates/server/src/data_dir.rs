@@ -17,6 +17,18 @@ pub(crate) const BACKUP_STAGING: &str = "backup.new";
 /// The directory of a restore while it is under way.
 pub(crate) const RESTORE_STAGING: &str = "restore.new";
 
+/// The directory of the database that a migration from etcd fills.
+pub(crate) const MIGRATION_STAGING: &str = "migrate.new";
+/// The id of a migration to etcd, while it is under way.
+pub(crate) const MIGRATION_FILE: &str = "migrate.id";
+/// The database after its objects were moved to etcd.
+pub(crate) const MIGRATED_FILE: &str = "kennel.db.migrated";
+
+/// Whether a migration into the directory was interrupted.
+pub(crate) fn is_half_migrated(dir: &Path) -> bool {
+    dir.join(MIGRATION_STAGING).exists()
+}
+
 /// Whether a restore into the directory was interrupted.
 pub(crate) fn is_half_restored(dir: &Path) -> bool {
     dir.join(RESTORE_STAGING).exists()
@@ -24,11 +36,16 @@ pub(crate) fn is_half_restored(dir: &Path) -> bool {
 
 /// All that a server creates, in the order of deletion, which can be repeated after an interruption ([`is_data_dir`]).
 /// The data directory may contain other files, such as the node's and the user's.
-pub const FILES: [&str; 10] = [
+pub const FILES: [&str; 15] = [
     "admin.kubeconfig",
     "audit",
     BACKUP_STAGING,
     RESTORE_STAGING,
+    MIGRATION_STAGING,
+    MIGRATION_FILE,
+    "kennel.db.migrated-shm",
+    "kennel.db.migrated-wal",
+    MIGRATED_FILE,
     "kennel.db-shm",
     "kennel.db-wal",
     DATABASE_FILE,

@@ -20,7 +20,19 @@ use crate::seal::Keyring;
 use crate::start_error::StartError;
 
 /// The prefix of all objects.
-const OBJECTS: &str = "/registry/";
+pub(crate) const OBJECTS: &str = "/registry/";
+
+/// What kube-apiserver creates for itself at its first start.
+const UPSTREAMS_OWN: [&str; 8] = [
+    "/registry/apiregistration.k8s.io/apiservices/",
+    "/registry/flowschemas/",
+    "/registry/ipaddresses/",
+    "/registry/masterleases/",
+    "/registry/peerserverleases/",
+    "/registry/prioritylevelconfigurations/",
+    "/registry/ranges/",
+    "/registry/servicecidrs/",
+];
 
 /// How to reach the etcd that has the objects.
 #[derive(Clone, Debug)]
@@ -40,20 +52,22 @@ pub(crate) async fn open(
     event_ttl: Duration,
 ) -> Result<(Arc<dyn Store<Head>>, DataDirLock), StartError> {
     let lock = DataDirLock::acquire(dir)?;
+    if data_dir::is_half_migrated(dir) {
+        return Err(StartError::HalfMigrated(dir.to_owned()));
+    }
     if dir.join(DATABASE_FILE).exists() {
         return Err(StartError::ObjectsInDirectory(dir.to_owned()));
     }
     let failed = |error| StartError::Etcd(etcd.endpoints.clone(), error);
     let id = id(dir);
     let options = EtcdOptions {
-        tls: etcd.tls.clone(),
-        user: etcd.user.as_ref().map(user).transpose()?,
         prefix: OBJECTS.to_owned(),
+        ignored: ignored(),
         collections: object::collections(),
         expiring: vec![(object::prefix(registry::core("events"), None), event_ttl)],
         // An empty keyring refuses encrypted objects. Without one, they would look corrupt.
         seal: Some(Arc::new(keys.unwrap_or_else(Keyring::empty))),
-        ..EtcdOptions::new(etcd.endpoints.clone(), holder(&id, dir))
+        ..connection(etcd, holder(&id, dir))?
     };
     let store = EtcdStore::open(options, |key, bytes| Ok(object::decode(key, bytes)?));
     let store: Arc<dyn Store<Head>> = store.await.map_err(failed)?;
@@ -63,6 +77,20 @@ pub(crate) async fn open(
         return Err(error);
     }
     Ok((store, lock))
+}
+
+/// How to connect.
+pub(crate) fn connection(etcd: &EtcdConfig, holder: Holder) -> Result<EtcdOptions, StartError> {
+    Ok(EtcdOptions {
+        tls: etcd.tls.clone(),
+        user: etcd.user.as_ref().map(user).transpose()?,
+        ..EtcdOptions::new(etcd.endpoints.clone(), holder)
+    })
+}
+
+/// The prefixes of keys that are not ours.
+pub(crate) fn ignored() -> Vec<String> {
+    UPSTREAMS_OWN.map(str::to_owned).to_vec()
 }
 
 /// The objects of a cluster without its certificate authority would get a new one, which no agent trusts.
@@ -108,7 +136,7 @@ fn user((name, file): &(String, PathBuf)) -> Result<EtcdUser, StartError> {
 }
 
 /// The identity of a server stays with its data directory.
-fn id(dir: &Path) -> String {
+pub(crate) fn id(dir: &Path) -> String {
     let text = std::fs::read_to_string(dir.join(ETCD_FILE)).unwrap_or_default();
     match text.lines().next() {
         Some(id) if !id.is_empty() => id.to_owned(),
@@ -116,7 +144,7 @@ fn id(dir: &Path) -> String {
     }
 }
 
-fn holder(id: &str, dir: &Path) -> Holder {
+pub(crate) fn holder(id: &str, dir: &Path) -> Holder {
     let system = rustix::system::uname();
     let host = system.nodename().to_string_lossy();
     let process = std::process::id();
@@ -128,7 +156,7 @@ fn holder(id: &str, dir: &Path) -> Holder {
 }
 
 /// Notes where the objects are.
-fn write_file(dir: &Path, id: &str, etcd: &EtcdConfig) -> Result<(), StartError> {
+pub(crate) fn write_file(dir: &Path, id: &str, etcd: &EtcdConfig) -> Result<(), StartError> {
     let path = dir.join(ETCD_FILE);
     let text = format!("{id}\n{}\n", etcd.endpoints);
     if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
@@ -147,4 +175,18 @@ fn write_file(dir: &Path, id: &str, etcd: &EtcdConfig) -> Result<(), StartError>
         })
         .and_then(|()| std::fs::rename(&new, &path));
     written.map_err(|source| StartError::WriteFile { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::RESOURCES;
+
+    #[test]
+    fn nothing_that_is_stored_is_ignored() {
+        for row in RESOURCES.iter().filter(|row| row.projection.is_none()) {
+            let prefix = object::prefix(row, None);
+            assert!(!UPSTREAMS_OWN.contains(&prefix.as_str()), "{prefix}");
+        }
+    }
 }

@@ -89,16 +89,23 @@ fn stored(api: &Api, prefix: &str) -> Queue {
     let (now, today) = (Instant::now(), clock::now());
     let ttl = api.settings.event_ttl;
     let records = api.store.range(prefix, None, None).records.into_iter();
-    let left = |record: &object::Stored| {
-        let age = last_time(&record.value).map(|time| today.saturating_since(time));
-        ttl.saturating_sub(age.unwrap_or_default())
-    };
+    let left = |record: &object::Stored| left_at(today, &record.value, ttl);
     let mut all: Vec<_> = records
         .map(|record| (now + left(&record), record.key.clone(), record.modified))
         .collect();
     all.sort_unstable();
     let waiting = all.into();
     Queue { ttl, waiting }
+}
+
+/// How long an event has still to live.
+pub(crate) fn time_left(value: &[u8], ttl: Duration) -> Duration {
+    left_at(clock::now(), value, ttl)
+}
+
+fn left_at(now: Timestamp, value: &[u8], ttl: Duration) -> Duration {
+    let age = last_time(value).map(|time| now.saturating_since(time));
+    ttl.saturating_sub(age.unwrap_or_default())
 }
 
 /// The latest timestamp of an event. Its creation counts, because a client may report what happened long

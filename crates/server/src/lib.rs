@@ -3,7 +3,7 @@
 //! | level | modules |
 //! |---|---|
 //! | listener, TLS and backend of one process: started and stopped in order | `server` |
-//! | the store and the API over it, without a socket | `backend`, `background`, `start_error`, `etcd_store`, `doctor` |
+//! | the store and the API over it, without a socket | `backend`, `background`, `start_error`, `etcd_store`, `migrate`, `doctor` |
 //! | connections, HTTP/1.1 and HTTP/2, access log; `http::answer` also serves clients in this process | `http` |
 //! | authenticates and authorises a request, dispatches it by its path | `router` |
 //! | the verbs, other forms that clients ask for, and what else writes | `verbs`, `discovery`, `openapi`, `bootstrap`, `expire`, `upkeep`, `certificate_admin`, `documents` |
@@ -55,6 +55,7 @@ pub mod limits;
 mod listed;
 pub mod live;
 pub mod metrics;
+pub mod migrate;
 pub use kennel_core::names;
 pub mod object;
 pub mod openapi;

@@ -133,6 +133,8 @@ pub struct Timeouts {
     pub headers: Duration,
     /// Of the body of a request.
     pub body: Duration,
+    /// Of the answer to a request that is not long-lived, from its body on: upstream's.
+    pub answer: Duration,
     /// Of a client that reads nothing of an answer that is ready.
     pub stall: Duration,
     /// Of an HTTP/2 connection without a request. Longer than the 90 seconds of Go's clients, so that the
@@ -151,6 +153,7 @@ impl Default for Timeouts {
             handshake: Duration::from_secs(10),
             headers: Duration::from_secs(30),
             body: Duration::from_mins(1),
+            answer: Duration::from_mins(1),
             stall: Duration::from_mins(1),
             idle: Duration::from_mins(3),
             shutdown: Duration::from_secs(10),
@@ -168,6 +171,7 @@ impl Timeouts {
             handshake: default.handshake.min(longest),
             headers: default.headers.min(longest),
             body: default.body.min(longest),
+            answer: default.answer.min(longest),
             stall: default.stall.min(longest),
             idle: default.idle.min(longest),
             shutdown: default.shutdown.min(longest),

@@ -134,7 +134,7 @@ async fn dispatch(
         Route::Objects(place) => verbs::objects(api, call, &place, verb).await,
         Route::Empty(vacant) => {
             let name = vacant.name.as_deref();
-            verbs::empty(api, call, vacant.collection, name, verb)
+            verbs::empty(api, call, vacant.collection, name, verb).await
         }
         // Boxed, because its future is large and few requests need it.
         Route::Measured(place) => Box::pin(verbs::measured(api, call, &place, verb)).await,

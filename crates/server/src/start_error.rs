@@ -23,7 +23,7 @@ pub enum StartError {
     )]
     ObjectsInEtcd { dir: PathBuf, store: String },
     #[error(
-        "{} has the objects of a server without --store; nothing moves them to etcd by itself. Use another data \
+        "{} has the objects of a server without --store; `kennel migrate` moves them to an etcd. Or use another data \
          directory for the server on etcd",
         .0.display()
     )]
@@ -66,4 +66,6 @@ pub enum StartError {
     Bootstrap(String),
     #[error("a restore into {} was interrupted; repeat `kennel restore`", .0.display())]
     HalfRestored(PathBuf),
+    #[error("a migration into {} was interrupted; repeat `kennel migrate`", .0.display())]
+    HalfMigrated(PathBuf),
 }

@@ -315,7 +315,13 @@ impl ApiError {
         error
     }
 
-    /// 507: the storage quota. Without `Retry-After`, because waiting does not help.
+    /// 504 in upstream's words: the request took too long, and its outcome is not known.
+    pub fn timed_out() -> Self {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        Self::new(504, Reason::Timeout, message)
+    }
+
+    /// 507: the storage quota, or the quota of etcd. Without `Retry-After`, because waiting does not help.
     pub fn insufficient_storage(message: impl Into<String>) -> Self {
         Self::new(507, Reason::InsufficientStorage, message)
     }

@@ -1,6 +1,7 @@
 //! The interface of a storage engine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -21,6 +22,12 @@ pub trait Store<H>: Send + Sync + 'static {
     fn confirm(&self) -> BoxFuture<'static, Result<Revision, Unconfirmed>> {
         let revision = self.revision();
         Box::pin(std::future::ready(Ok(revision)))
+    }
+
+    /// Waits until memory shows this revision, even if no event of an object led there, or so much time has passed. On an
+    /// engine whose every revision is an event of an object, until then.
+    fn reached(&self, _revision: Revision, within: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(within))
     }
 
     /// Fails if memory has not been confirmed for so long that what derives from it, such as rights, may be stale. Cheap.

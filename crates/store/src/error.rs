@@ -21,7 +21,9 @@ pub enum WriteError<H> {
     Stale(Arc<Record<H>>),
     /// The value is larger than the engine stores.
     TooLarge { bytes: usize, max: usize },
-    /// The engine is full, failing or cannot be reached. Nothing was stored.
+    /// The engine is out of space. Nothing was stored.
+    Full(String),
+    /// The engine is failing or cannot be reached. Nothing was stored.
     Unavailable(String),
     /// It could not be learnt in time whether the write was stored.
     Unknown(String),
@@ -53,7 +55,9 @@ impl<H> fmt::Display for WriteError<H> {
                     "the object has {bytes} bytes; the store takes at most {max}"
                 )
             }
-            Self::Unavailable(reason) | Self::Unknown(reason) => f.write_str(reason),
+            Self::Full(reason) | Self::Unavailable(reason) | Self::Unknown(reason) => {
+                f.write_str(reason)
+            }
             Self::Closed => f.write_str("the store is closed"),
         }
     }
@@ -66,6 +70,7 @@ impl<H> fmt::Debug for WriteError<H> {
             Self::Missing => "Missing",
             Self::Stale(_) => "Stale",
             Self::TooLarge { .. } => "TooLarge",
+            Self::Full(_) => "Full",
             Self::Unavailable(_) => "Unavailable",
             Self::Unknown(_) => "Unknown",
             Self::Closed => "Closed",

@@ -27,6 +27,7 @@ pub use damaged::DamagedValue;
 pub use error::{
     Compacted, Damage, DecodeError, OpenError, RangeAtError, Unconfirmed, WatchEnd, WriteError,
 };
+pub use etcd::migrate;
 pub use etcd::{
     Endpoints, EndpointsError, EtcdError, EtcdOptions, EtcdStore, EtcdTls, EtcdUser, Holder,
 };

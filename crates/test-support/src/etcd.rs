@@ -1,4 +1,4 @@
-//! A real etcd of one member, in a directory of its own, on free ports of the loopback interface.
+//! A real etcd of one member or several, in a directory of its own, on free ports of the loopback interface.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,6 +17,9 @@ const MEMORY: &str = "/dev/shm";
 /// An etcd that is killed when this is dropped.
 pub struct Etcd {
     process: Option<Child>,
+    name: String,
+    /// The members of its cluster, as etcd takes them; alone, if there are none.
+    initial_cluster: Option<String>,
     dir: TempDir,
     client_port: u16,
     peer_port: u16,
@@ -45,22 +48,58 @@ impl Etcd {
     }
 
     fn start_in(dir: TempDir, arguments: &[&str]) -> Option<Self> {
-        if Command::new("etcd").arg("--version").output().is_err() {
-            crate::skip("etcd is not installed (Debian: etcd-server)");
+        if !is_installed() {
             return None;
         }
+        let mut etcd = Self::new(dir, "m".to_owned(), arguments);
+        etcd.restart();
+        Some(etcd)
+    }
+
+    /// Starts a cluster of so many members, with its data in memory.
+    pub fn cluster(size: usize) -> Option<Vec<Self>> {
+        if !is_installed() {
+            return None;
+        }
+        let member = |n: usize| {
+            let dir = tempfile::tempdir_in(MEMORY).or_else(|_| tempfile::tempdir());
+            Self::new(dir.expect("a temporary directory"), format!("m{n}"), &[])
+        };
+        let mut members: Vec<Self> = (0..size).map(member).collect();
+        let names = members
+            .iter()
+            .map(|one| format!("{}={}", one.name, one.peer()));
+        let names = names.collect::<Vec<_>>().join(",");
+        for one in &mut members {
+            one.initial_cluster = Some(names.clone());
+            one.start_again();
+        }
+        members.iter().for_each(Self::wait);
+        Some(members)
+    }
+
+    fn new(dir: TempDir, name: String, arguments: &[&str]) -> Self {
         let is_tls = arguments.iter().any(|one| one.starts_with("--cert-file"));
-        let mut etcd = Self {
+        Self {
             process: None,
+            name,
+            initial_cluster: None,
             dir,
             client_port: free_port(),
             peer_port: free_port(),
             other_port: free_port(),
             arguments: arguments.iter().map(|&one| one.to_owned()).collect(),
             scheme: if is_tls { "https" } else { "http" },
-        };
-        etcd.restart();
-        Some(etcd)
+        }
+    }
+
+    fn peer(&self) -> String {
+        format!("http://127.0.0.1:{}", self.peer_port)
+    }
+
+    /// The name of the member.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// `HOST:PORT` of its clients.
@@ -104,11 +143,13 @@ impl Etcd {
     pub fn start_again(&mut self) {
         self.kill();
         let client = format!("{}://127.0.0.1:{}", self.scheme, self.client_port);
-        let peer = format!("http://127.0.0.1:{}", self.peer_port);
+        let peer = self.peer();
+        let alone = format!("{}={peer}", self.name);
         let log = std::fs::File::create(self.dir.path().join("log")).expect("a file for the log");
         let mut command = Command::new("etcd");
         command
-            .args(["--name", "m", "--log-level", "warn", "--logger", "zap"])
+            .args(["--name", &self.name])
+            .args(["--log-level", "warn", "--logger", "zap"])
             .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
             .arg("--data-dir")
             .arg(self.data_dir())
@@ -124,7 +165,10 @@ impl Etcd {
                 "--initial-advertise-peer-urls",
                 &peer,
             ])
-            .args(["--initial-cluster", &format!("m={peer}")])
+            .args([
+                "--initial-cluster",
+                self.initial_cluster.as_ref().unwrap_or(&alone),
+            ])
             .args(&self.arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -212,12 +256,39 @@ impl Etcd {
     /// # Panics
     /// If it fails.
     pub fn ctl(&self, arguments: &[&str]) -> String {
-        let output = Command::new("etcdctl")
+        self.ctl_with_input(arguments, b"")
+    }
+
+    /// Changes all of these keys in one transaction; no value deletes the key.
+    pub fn change(&self, changes: &[(&str, Option<&str>)]) {
+        let lines = changes.iter().map(|(key, value)| match value {
+            Some(value) => format!("put {key} {value:?}\n"),
+            None => format!("del {key}\n"),
+        });
+        let input = format!("\n{}\n\n", lines.collect::<String>());
+        self.ctl_with_input(&["txn"], input.as_bytes());
+    }
+
+    /// Stores any bytes.
+    pub fn put_from_input(&self, key: &str, value: &[u8]) {
+        self.ctl_with_input(&["put", key], value);
+    }
+
+    fn ctl_with_input(&self, arguments: &[&str], input: &[u8]) -> String {
+        let mut running = Command::new("etcdctl")
             .env("ETCDCTL_API", "3")
             .args(["--endpoints", &self.address()])
             .args(arguments)
-            .output()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .expect("etcdctl runs (Debian: etcd-client)");
+        let mut stdin = running.stdin.take().expect("it is a pipe");
+        // One that does not read its input may have closed it.
+        drop(stdin.write_all(input));
+        drop(stdin);
+        let output = running.wait_with_output().expect("etcdctl ends");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {error}");
         String::from_utf8(output.stdout).expect("etcdctl writes text")
@@ -228,6 +299,14 @@ impl Drop for Etcd {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn is_installed() -> bool {
+    let is_installed = Command::new("etcd").arg("--version").output().is_ok();
+    if !is_installed {
+        crate::skip("etcd is not installed (Debian: etcd-server)");
+    }
+    is_installed
 }
 
 fn free_port() -> u16 {

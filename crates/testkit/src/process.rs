@@ -204,6 +204,13 @@ impl Kennel {
         self.restart()
     }
 
+    /// The same, and does something to its data directory in between.
+    #[must_use = "dropping it ends it"]
+    pub fn restart_with_after(mut self, arguments: &[&str], meanwhile: impl FnOnce(&Path)) -> Self {
+        self.arguments = arguments.iter().map(ToString::to_string).collect();
+        self.restart_after(meanwhile)
+    }
+
     /// Stops it as an operator would, and starts it again on the same directory and the same port with other arguments.
     #[must_use = "dropping it ends it"]
     pub fn come_back_with(mut self, arguments: &[&str]) -> Self {

@@ -223,7 +223,7 @@ async fn set_unknown(
 ) -> Option<Result<Written, Failure>> {
     tracing::info!("node {} has not renewed its lease in time", node.name);
     match writes::set_unknown(writer, node, created, conditions).await {
-        Err(failure) if failure.pushes_back() => {
+        Err(failure) if writes::is_outage(writer, &failure).await => {
             tracing::warn!("the API is unavailable, so no node is marked Unknown: {failure}");
             writes::until_available(writer, &node.name).await;
             None

@@ -42,16 +42,28 @@ pub(super) async fn set_unknown(
     Ok(writer.send(&call).await?.written())
 }
 
-/// Waits until the API answers again, even with an error.
+/// Whether the API could not store this for a reason that also keeps nodes from renewing their leases.
+pub(super) async fn is_outage(writer: &Writer, failure: &Failure) -> bool {
+    failure.pushes_back() || failure.is(500) && !is_ready(writer).await
+}
+
+/// Waits until the API answers again, even with an error, and can store writes: one whose storage is full answers reads.
 pub(super) async fn until_available(writer: &Writer, name: &str) {
     let mut retry = Backoff::new(RETRY);
     loop {
         retry.sleep().await;
         match writer.send(&Call::get(api::node_path(name))).await {
             Err(failure) if failure.pushes_back() => {}
+            _ if !is_ready(writer).await => {}
             _ => return,
         }
     }
+}
+
+/// Whether the API calls itself ready. One that does not say counts as ready.
+async fn is_ready(writer: &Writer) -> bool {
+    let failed = |failure: Failure| failure.is(500) || failure.pushes_back();
+    !writer.send(&Call::get("/readyz")).await.is_err_and(failed)
 }
 
 /// Replaces the taints of a node.

@@ -17,6 +17,8 @@ pub(crate) mod quota;
 pub mod service;
 pub(crate) mod signing;
 
+use std::time::Duration;
+
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -25,7 +27,7 @@ use crate::audit_annotations::Annotations;
 use crate::object::{self, Stored};
 use crate::registry::{self, Part, Resource};
 use crate::request::User;
-use crate::status::Result;
+use crate::status::{ApiError, Result};
 
 /// A write that asks for admission.
 #[derive(Clone, Copy)]
@@ -103,12 +105,22 @@ pub(crate) struct NoAdmission;
 
 impl Admission for NoAdmission {}
 
+/// How long a write waits for others of its resource: as long as the store may take for a few of them.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
 /// Waits for the lock of the resource's writes, if it has one.
-pub(crate) async fn lock<'a>(api: &'a Api, row: &Resource) -> Option<MutexGuard<'a, ()>> {
-    match row.admission.lock(api) {
-        Some(mutex) => Some(mutex.lock().await),
-        None => None,
-    }
+pub(crate) async fn lock<'a>(api: &'a Api, row: &Resource) -> Result<Option<MutexGuard<'a, ()>>> {
+    let Some(mutex) = row.admission.lock(api) else {
+        return Ok(None);
+    };
+    let locked = tokio::time::timeout(LOCK_WAIT, mutex.lock()).await;
+    let late = |_| {
+        let plural = row.plural;
+        ApiError::unavailable(format!(
+            "earlier writes of {plural} take too long; try again"
+        ))
+    };
+    locked.map(Some).map_err(late)
 }
 
 /// Admits a new object, before it is validated.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use kennel_store::{Op, Options};
+use kennel_store::{EtcdOptions, EtcdStore, Holder, Op, Options};
+use kennel_test_support::Etcd;
 use tempfile::TempDir;
 
 use super::*;
@@ -150,4 +151,68 @@ async fn events_are_taken_while_nobody_reads() {
     }
     drop(fixture);
     task.await.unwrap();
+}
+
+/// How many config maps there are.
+#[derive(Default)]
+struct Count(usize);
+
+impl View for Count {
+    fn apply(
+        &mut self,
+        _: &'static Resource,
+        before: Option<&Record<Head>>,
+        after: Option<&Record<Head>>,
+    ) {
+        self.0 = self.0 + usize::from(after.is_some()) - usize::from(before.is_some());
+    }
+}
+
+/// Ends a reader, also if an assertion fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Transactions of another client change all config maps at one revision.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_see_all_changes_of_a_transaction_or_none() {
+    const KEYS: [&str; 3] = ["a", "b", "c"];
+    let Some(etcd) = Etcd::start_in_memory() else {
+        return;
+    };
+    let holder = Holder {
+        id: "1".to_owned(),
+        description: "a test".to_owned(),
+    };
+    let options = EtcdOptions {
+        collections: object::collections(),
+        ..EtcdOptions::new(etcd.store().parse().unwrap(), holder)
+    };
+    let store = EtcdStore::open(options, |_, _| Ok(Head::default()));
+    let store: Arc<dyn Store<Head>> = store.await.unwrap();
+    let follower = Follower::<Count>::new(Arc::clone(&store), vec![row("configmaps")]);
+    let keys = KEYS.map(|name| object::key(row("configmaps"), Some("default"), name));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _over = Over(&done);
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let seen = follower.read(|count| count.0);
+                assert!(seen == 0 || seen == KEYS.len(), "{seen}");
+            }
+        });
+        let runtime = tokio::runtime::Handle::current();
+        for round in 0..100 {
+            let value = (round % 2 == 0).then_some("x");
+            etcd.change(&keys.each_ref().map(|key| (key.as_str(), value)));
+            let confirmed = tokio::task::block_in_place(|| runtime.block_on(store.confirm()));
+            confirmed.unwrap();
+            let seen = follower.read(|count| count.0);
+            assert_eq!(seen, value.map_or(0, |_| KEYS.len()), "after {round}");
+        }
+    });
 }

@@ -3,6 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -143,13 +144,45 @@ where
         upgrade.hold(long_lived.take(), invalidation.take());
     }
     let body = read_body::read(body, expects_continue, timeouts.body).await?;
+    let is_long_lived = long_lived.is_some() || connect.is_some();
     let served = AssertUnwindSafe(router::serve(api, request, body, upgrade)).catch_unwind();
-    let response = served
-        .await
-        .map_err(|_| ApiError::internal("a request handler panicked"))?;
+    let served = if is_long_lived {
+        served.await
+    } else {
+        answer_before(timeouts.answer, served).await?
+    };
+    let response = served.map_err(|_| ApiError::internal("a request handler panicked"))?;
     if let (Some(long_lived), response::Body::Stream(_)) = (long_lived, response.body()) {
         seat = Some(long_lived);
     }
     let response = response.map(|body| recheck::limit(body, invalidation));
     Ok((response, seat))
+}
+
+/// The outcome of a handler, or 504 after so long. A write that the handler has begun goes on.
+async fn answer_before<T>(
+    limit: Duration,
+    handler: impl Future<Output = T>,
+) -> Result<T, ApiError> {
+    let answered = tokio::time::timeout(limit, handler).await;
+    answered.map_err(|_| ApiError::timed_out())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_that_hangs_is_answered_in_upstreams_words() {
+        let limit = Timeouts::default().answer;
+        let hanging = answer_before(limit, std::future::pending::<()>());
+        let error = hanging.await.unwrap_err().to_value();
+        assert_eq!(error["code"], 504);
+        assert_eq!(error["reason"], "Timeout");
+        assert_eq!(
+            error["message"],
+            "Timeout: request did not complete within the allotted timeout"
+        );
+        assert_eq!(answer_before(limit, async { 1 }).await.unwrap(), 1);
+    }
 }

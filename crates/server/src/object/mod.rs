@@ -11,10 +11,11 @@ mod pick;
 pub(crate) mod secret;
 mod texts;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use kennel_store::Record;
+use kennel_store::{Record, Store};
 use serde_json::value::RawValue;
 
 pub use document::Document;
@@ -71,14 +72,27 @@ pub fn row_of_key(key: &str) -> Option<&'static Resource> {
     })
 }
 
+/// The stored objects that belong to no resource of this version, counted by the beginning of their keys: `widgets (2)`.
+pub fn unserved(store: &dyn Store<Head>) -> Vec<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for record in store.range("", None, None).records {
+        if row_of_key(&record.key).is_none() {
+            let rest = record.key.strip_prefix("/registry/");
+            let rest = rest.unwrap_or(&record.key);
+            let resource = rest.split('/').next().unwrap_or_default();
+            *counts.entry(resource.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+        .into_iter()
+        .map(|(resource, count)| format!("{resource} ({count})"))
+        .collect()
+}
+
 /// Parses the head of a stored object, and checks that it is the object of its key.
 pub fn decode(key: &str, bytes: &[u8]) -> Result<Head, StoredError> {
     let Some(row) = row_of_key(key) else {
-        // Of a resource that another version has: kept, and served by nothing.
-        tracing::warn!(
-            key,
-            "a stored object belongs to no resource of this version"
-        );
+        // Of a resource that another version has: kept, and served by nothing. See `unserved`.
         return Ok(Head::default());
     };
     let head = Head::read(row, bytes)?;

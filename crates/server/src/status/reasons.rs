@@ -63,10 +63,11 @@ pub static ALL: &[Known] = &[
     known(503, Reason::ServiceUnavailable,
         "The server is starting or stopping, or a node's agent is unavailable. Retry."),
     known(504, Reason::Timeout,
-        "The server has not reached the revision that the client names, for example after a restore from a backup."),
+        "The server has not reached the revision that the client names, for example after a restore from a backup. Or the \
+         request took longer than a minute, and may have been applied: read before you retry."),
     known(507, Reason::InsufficientStorage,
-        "The write would exceed the storage quota (`--storage-quota`). Delete objects, or have the quota raised; \
-         deletions always work."),
+        "The write would exceed the storage quota (`--storage-quota`), or etcd is out of space; the message names the remedy. \
+         Delete objects, or have the quota raised; deletions always work."),
 ];
 
 #[cfg(test)]

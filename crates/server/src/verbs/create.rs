@@ -100,7 +100,7 @@ pub(super) async fn insert(
     let requested = managed_fields::before_own_change(row, Part::Main, &document);
     let tree = &mut document.tree;
     row.strategy.prepare_create(tree);
-    let _lock = admit::lock(api, row).await;
+    let _lock = admit::lock(api, row).await?;
     let write = admit::Write {
         api,
         user: author.user,
@@ -255,6 +255,7 @@ async fn store(api: &Api, row: &'static Resource, entry: Entry) -> Result<Stored
 /// The answer to a failure of the store itself.
 pub(crate) fn store_failed<H>(error: &WriteError<H>) -> ApiError {
     match error {
+        WriteError::Full(why) => ApiError::insufficient_storage(format!("cannot write: {why}")),
         WriteError::Unavailable(why) => ApiError::internal(format!("cannot write: {why}")),
         WriteError::TooLarge { .. } => ApiError::too_large_because(error.to_string()),
         WriteError::Unknown(why) => ApiError::internal(format!(

@@ -56,6 +56,7 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
     let row = place.row;
     let options = DeleteOptions::of(call)?;
     let filter = Filter::new(row, place.namespace.as_deref(), &call.query)?;
+    read::confirm(api).await?;
     let mut page = read::page(api, place, &filter);
     if let Some(limit) = call.query.number("limit")?.filter(|n| *n > 0) {
         page.records

@@ -202,7 +202,7 @@ pub(crate) async fn remove(
 }
 
 /// Serves a collection that is always empty.
-pub fn empty(
+pub async fn empty(
     api: &Api,
     call: &Call,
     collection: &'static EmptyCollection,
@@ -211,7 +211,7 @@ pub fn empty(
 ) -> Result<Reply> {
     match (verb, name) {
         (Verb::List | Verb::DeleteCollection, None) => read::empty_list(api, call, collection),
-        (Verb::Watch, None) => watching::empty_watch(api, call, collection),
+        (Verb::Watch, None) => watching::empty_watch(api, call, collection).await,
         (Verb::Get, Some(name)) => Err(read::empty_not_found(collection, name)),
         _ => {
             let EmptyCollection { group, plural, .. } = *collection;

@@ -47,7 +47,7 @@ pub(super) async fn list(api: &Api, call: &Call, place: &Place) -> Result<Reply>
     let presenter = call.presenter(row)?;
     let filter = Filter::new(row, place.namespace.as_deref(), &call.query)?;
     let request = ListRequest::of(call)?;
-    match request.not_older_than {
+    match request.not_older_than.or(request.exact) {
         Some(version) => wait_for(api, version).await?,
         None if request.is_newest() => confirm(api).await?,
         None => {}
@@ -236,9 +236,28 @@ pub(super) async fn wait_for(api: &Api, version: u64) -> Result<()> {
     if api.store.revision() >= version {
         return Ok(());
     }
-    let reached = api.hubs.until(|| api.store.revision() >= version);
-    let waited = tokio::time::timeout(FUTURE_WAIT, reached).await;
-    waited.map_err(|_| ApiError::revision_too_large(version, api.store.revision()))
+    let is_reached = || api.store.revision() >= version;
+    // The first is woken by objects alone, which is all there is on SQLite; the second also by other keys of etcd.
+    tokio::select! {
+        () = api.hubs.until(is_reached) => {}
+        () = api.store.reached(version, FUTURE_WAIT) => {}
+    }
+    if is_reached() {
+        return Ok(());
+    }
+    Err(ApiError::revision_too_large(version, api.store.revision()))
+}
+
+/// Waits until memory has a revision that a watch starts after; 410 if the engine itself has not. A server that is a little behind
+/// etcd is normal.
+pub(super) async fn wait_for_start(api: &Api, version: u64) -> Result<()> {
+    if api.store.revision() < version {
+        confirm(api).await?;
+    }
+    if api.store.revision() < version {
+        return Err(too_new(api, version));
+    }
+    Ok(())
 }
 
 /// 410 for a revision that is older than the history.
@@ -247,7 +266,7 @@ pub(super) fn too_old(version: u64, oldest: u64) -> ApiError {
 }
 
 /// 410 for a revision that this store has not reached.
-pub(super) fn too_new(api: &Api, version: u64) -> ApiError {
+fn too_new(api: &Api, version: u64) -> ApiError {
     let current = api.store.revision();
     ApiError::expired(format!(
         "too large resource version: {version}, current: {current}; list again"

@@ -152,7 +152,7 @@ pub(super) async fn modify(
     mut edit: impl FnMut(&Document) -> Result<Edit>,
 ) -> Result<Changed> {
     let at = change.at;
-    let _lock = admit::lock(api, at.row).await;
+    let _lock = admit::lock(api, at.row).await?;
     let mut newer = None;
     for _ in 0..ATTEMPTS_MAX {
         let stored = match newer.take() {

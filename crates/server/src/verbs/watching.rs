@@ -51,10 +51,15 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
             at_least: Some(version),
             ..
         } => read::wait_for(api, version).await?,
+        Begin::After(version) => {
+            if let Err(error) = read::wait_for_start(api, version).await {
+                return refused(error);
+            }
+        }
         Begin::State { .. } if call.query.resource_version()?.is_none() => {
             read::confirm(api).await?;
         }
-        _ => {}
+        Begin::State { .. } => {}
     }
     let projector = api.projector(row);
     let subscription = match &projector {
@@ -70,9 +75,6 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
         Begin::State { mark_end, .. } => {
             let page = read::page(api, place, &filter);
             (Before::State(page.records, mark_end), page.revision)
-        }
-        Begin::After(version) if version > api.store.revision() => {
-            return Ok(refusal(&read::too_new(api, version)));
         }
         Begin::After(version) => match history(api, place, &filter, version) {
             Ok((events, covered)) => (Before::History(events), covered),
@@ -137,6 +139,14 @@ fn refusal(error: &ApiError) -> Reply {
     Reply::stream(Body::Stream(Box::pin(stream)))
 }
 
+/// The answer to a watch that cannot start: 410 as an event, so that the client lists again; others as the failure of the request.
+fn refused(error: ApiError) -> Result<Reply> {
+    if error.code == 410 {
+        return Ok(refusal(&error));
+    }
+    Err(error)
+}
+
 type Replay = Vec<(Arc<Shared>, Change)>;
 
 /// The events after a revision, and the revision up to which they are complete.
@@ -175,16 +185,16 @@ fn snapshot(api: &Api, place: &Place, version: u64) -> Option<Arc<Snapshot>> {
 }
 
 /// A watch on a collection that is always empty: sends only bookmarks.
-pub(super) fn empty_watch(
+pub(super) async fn empty_watch(
     api: &Api,
     call: &Call,
     collection: &'static EmptyCollection,
 ) -> Result<Reply> {
     let begin = Begin::of(call)?;
     if let Begin::After(version) = begin
-        && version > api.store.revision()
+        && let Err(error) = read::wait_for_start(api, version).await
     {
-        return Ok(refusal(&read::too_new(api, version)));
+        return refused(error);
     }
     let mut metadata = json!({"resourceVersion": api.store.revision().to_string()});
     let mut first = None;

@@ -26,6 +26,14 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 /// An event for one watcher.
 pub type Delivery = (Arc<Shared>, Change);
 
+/// What a watcher receives at once: all events of a revision that concern it, because a client that has some of them goes on after
+/// the revision, without the others.
+pub enum Batch {
+    One(Delivery),
+    /// A transaction of etcd, or the end of one of its leases, changed several objects.
+    Several(Vec<Delivery>),
+}
+
 /// The state that the hub and a watcher share.
 struct Registration {
     id: u64,
@@ -37,7 +45,7 @@ struct Registration {
 /// The hub's side of a watcher. Only the hub holds the sender: dropping it ends the watch.
 struct Watcher {
     registration: Arc<Registration>,
-    sender: mpsc::Sender<Delivery>,
+    sender: mpsc::Sender<Batch>,
 }
 
 /// The hub of one collection.
@@ -134,7 +142,7 @@ impl Watchers {
 pub struct Subscription {
     hub: Arc<Hub>,
     registration: Arc<Registration>,
-    pub receiver: mpsc::Receiver<Delivery>,
+    pub receiver: mpsc::Receiver<Batch>,
 }
 
 impl Subscription {
@@ -207,13 +215,16 @@ impl Hub {
         })
     }
 
-    /// Sends events to the watchers, in order, and ends the watches whose buffer is full.
+    /// Sends events of whole revisions to the watchers, in order, and ends the watches whose buffer is full.
     fn send(&self, events: &[Arc<Event<Head>>]) {
         let Some(last) = events.last() else { return };
         let mut slow = Vec::new();
         let mut watchers = self.lock();
-        for event in events {
-            send_one(&watchers, event, &mut slow);
+        for revision in events.chunk_by(|one, next| one.revision == next.revision) {
+            match revision {
+                [event] => send_one(&watchers, event, &mut slow),
+                several => send_several(&watchers, several, &mut slow),
+            }
         }
         for registration in slow {
             registration.too_slow.store(true, Ordering::Release);
@@ -234,23 +245,61 @@ impl Hub {
 }
 
 fn send_one(watchers: &Watchers, event: &Arc<Event<Head>>, slow: &mut Vec<Arc<Registration>>) {
+    for_concerned(watchers, event, |watcher, shared, change| {
+        let batch = Batch::One((Arc::clone(shared), change));
+        send(&watcher.sender, &watcher.registration, batch, slow);
+    });
+}
+
+/// Sends the events of one revision.
+fn send_several(
+    watchers: &Watchers,
+    events: &[Arc<Event<Head>>],
+    slow: &mut Vec<Arc<Registration>>,
+) {
+    type Waiting = (mpsc::Sender<Batch>, Arc<Registration>, Vec<Delivery>);
+    let mut batches: HashMap<u64, Waiting> = HashMap::new();
+    for event in events {
+        for_concerned(watchers, event, |watcher, shared, change| {
+            let registration = &watcher.registration;
+            let new = || (watcher.sender.clone(), Arc::clone(registration), Vec::new());
+            let (.., batch) = batches.entry(registration.id).or_insert_with(new);
+            batch.push((Arc::clone(shared), change));
+        });
+    }
+    for (sender, registration, batch) in batches.into_values() {
+        send(&sender, &registration, Batch::Several(batch), slow);
+    }
+}
+
+fn send(
+    sender: &mpsc::Sender<Batch>,
+    registration: &Arc<Registration>,
+    batch: Batch,
+    slow: &mut Vec<Arc<Registration>>,
+) {
+    let is_full = sender.try_send(batch).is_err();
+    if is_full && !slow.iter().any(|t| t.id == registration.id) {
+        slow.push(Arc::clone(registration));
+    }
+}
+
+/// Calls `found` for each watcher that the event concerns, with what it means to it.
+fn for_concerned(
+    watchers: &Watchers,
+    event: &Arc<Event<Head>>,
+    mut found: impl FnMut(&Watcher, &Arc<Shared>, Change),
+) {
     if watchers.count == 0 {
         return;
     }
     let mut shared = None;
     let mut deliver = |watcher: &Watcher| {
-        let registration = &watcher.registration;
-        let Some(change) = Change::of(event, &registration.filter) else {
+        let Some(change) = Change::of(event, &watcher.registration.filter) else {
             return;
         };
         let shared = shared.get_or_insert_with(|| Arc::new(Shared::new(Arc::clone(event))));
-        let full = watcher
-            .sender
-            .try_send((Arc::clone(shared), change))
-            .is_err();
-        if full && !slow.iter().any(|t| t.id == registration.id) {
-            slow.push(Arc::clone(registration));
-        }
+        found(watcher, shared, change);
     };
     let after = event.after.as_ref();
     if let Some(record) = after {
@@ -397,3 +446,6 @@ impl Hub {
         self.position.store(position, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests;

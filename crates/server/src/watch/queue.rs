@@ -30,7 +30,8 @@ pub(super) enum Queue {
     All(VecDeque<Delivery>),
     /// Events that a newer one has replaced are gone.
     Latest {
-        by_revision: BTreeMap<u64, Delivery>,
+        /// Several objects can change at one revision.
+        by_revision: BTreeMap<(u64, Arc<str>), Delivery>,
         /// The revision of the last waiting event of each object.
         last: HashMap<Arc<str>, u64>,
     },
@@ -52,16 +53,17 @@ impl Queue {
         match self {
             Self::All(events) => events.push_back((shared, change)),
             Self::Latest { by_revision, last } => {
-                let revision = shared.event.revision;
-                let before = last.insert(Arc::clone(&shared.event.key), revision);
+                let (revision, key) = (shared.event.revision, &shared.event.key);
+                let before = last.insert(Arc::clone(key), revision);
                 // A client has to learn of each object that comes or goes.
                 let is_replaced = |(_, change): &Delivery| *change == Change::Modified;
-                if let Some(before) = before
+                if let Some(before) = before.map(|before| (before, Arc::clone(key)))
                     && by_revision.get(&before).is_some_and(is_replaced)
                 {
                     by_revision.remove(&before);
                 }
-                by_revision.insert(revision, (shared, change));
+                let at = (revision, Arc::clone(key));
+                by_revision.insert(at, (shared, change));
             }
         }
     }
@@ -71,13 +73,20 @@ impl Queue {
         match self {
             Self::All(events) => events.pop_front(),
             Self::Latest { by_revision, last } => {
-                let (revision, event) = by_revision.pop_first()?;
-                let key = &event.0.event.key;
-                if last.get(key) == Some(&revision) {
-                    last.remove(key);
+                let ((revision, key), event) = by_revision.pop_first()?;
+                if last.get(&key) == Some(&revision) {
+                    last.remove(&key);
                 }
                 Some(event)
             }
+        }
+    }
+
+    /// The revision of the next event.
+    pub(super) fn next_revision(&self) -> Option<u64> {
+        match self {
+            Self::All(events) => events.front().map(|(shared, _)| shared.event.revision),
+            Self::Latest { .. } => self.waiting().map(|(first, _)| first),
         }
     }
 
@@ -86,8 +95,8 @@ impl Queue {
         let Self::Latest { by_revision, .. } = self else {
             return None;
         };
-        let (first, _) = by_revision.first_key_value()?;
-        let (last, _) = by_revision.last_key_value()?;
+        let ((first, _), _) = by_revision.first_key_value()?;
+        let ((last, _), _) = by_revision.last_key_value()?;
         Some((*first, *last))
     }
 
@@ -236,6 +245,9 @@ mod tests {
             &["1 M a", "2 D a", "3 A a", "4 M a", "5 M a"],
             &["2 D a", "3 A a", "5 M a"],
         );
+        // A transaction changes several objects at one revision.
+        check(&["1 M a", "1 M b", "2 M a", "2 D b"], &["2 M a", "2 D b"]);
+        check(&["1 M a", "1 M b", "1 A c"], &["1 M a", "1 M b", "1 A c"]);
     }
 
     /// However long events wait, they take the memory of one per object.

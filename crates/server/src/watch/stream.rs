@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::event::{line, line_of_json};
-use super::hub::Subscription;
+use super::hub::{Batch, Subscription};
 use super::queue::{Pace, Queue};
 use super::{Change, Filter, Shared};
 use crate::object::Stored;
@@ -59,6 +59,16 @@ enum Due {
     Object(Stored),
     Event(Arc<Shared>, Change),
     InitialEventsEnd,
+}
+
+impl Due {
+    /// The revision of an event.
+    fn revision(&self) -> Option<u64> {
+        match self {
+            Self::Event(shared, _) => Some(shared.event.revision),
+            Self::Object(_) | Self::InitialEventsEnd => None,
+        }
+    }
 }
 
 impl Stream {
@@ -146,7 +156,7 @@ impl Stream {
                 }
             };
             match received {
-                Some((shared, change)) => self.take_live(shared, change),
+                Some(batch) => self.take_batch(batch),
                 None if !self.live.is_empty() => self.pace = None,
                 None => return self.cut_off(),
             }
@@ -162,12 +172,15 @@ impl Stream {
     fn gather(&mut self) -> Bytes {
         let mut lines = Vec::new();
         let (mut bytes, mut live_bytes) = (0, 0);
-        while bytes < CHUNK_BYTES {
+        let mut revision = None;
+        // A client that has some events of a revision would go on after it.
+        while bytes < CHUNK_BYTES || (revision.is_some() && revision == self.next_revision()) {
             let is_live = self.before.is_empty();
             if is_live && !self.may_send(live_bytes == 0) {
                 break;
             }
             let Some(due) = self.waiting() else { break };
+            revision = due.revision();
             let line = self.encode(&due);
             bytes += line.len();
             if is_live {
@@ -227,12 +240,31 @@ impl Stream {
     /// a pace the next one.
     fn receive(&mut self) {
         while !self.live.is_full()
-            && let Ok((shared, change)) = self.subscription.receiver.try_recv()
+            && let Ok(batch) = self.subscription.receiver.try_recv()
         {
-            self.take_live(shared, change);
+            self.take_batch(batch);
             if self.pace.is_none() {
                 break;
             }
+        }
+    }
+
+    fn take_batch(&mut self, batch: Batch) {
+        match batch {
+            Batch::One((shared, change)) => self.take_live(shared, change),
+            Batch::Several(deliveries) => {
+                for (shared, change) in deliveries {
+                    self.take_live(shared, change);
+                }
+            }
+        }
+    }
+
+    /// The revision of the next event that waits here.
+    fn next_revision(&self) -> Option<u64> {
+        match self.before.front() {
+            Some(due) => due.revision(),
+            None => self.live.next_revision(),
         }
     }
 

@@ -24,6 +24,8 @@ const CLAIM_SECONDS: u64 = 15;
 /// How often it is renewed.
 const RENEW_INTERVAL: Duration = Duration::from_secs(4);
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server that has just ended may give its claim back while the next one takes it over.
+const ATTEMPTS: usize = 5;
 /// How long a server that stops waits until its claim is gone.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -35,6 +37,17 @@ pub(super) struct Claim {
 
 /// Claims etcd, unless another server has.
 pub(super) async fn acquire(client: &Client, holder: &Holder) -> Result<Claim, EtcdError> {
+    for _ in 0..ATTEMPTS {
+        if let Some(claim) = attempt(client, holder).await? {
+            return Ok(claim);
+        }
+    }
+    let reason = "its claims come and go";
+    Err(EtcdError::Unreachable(reason.to_owned()))
+}
+
+/// `None`: an earlier claim was given back meanwhile.
+async fn attempt(client: &Client, holder: &Holder) -> Result<Option<Claim>, EtcdError> {
     let found = read(client).await.map_err(unreachable)?;
     if let Some(other) = &found {
         check(other, holder)?;
@@ -67,20 +80,20 @@ pub(super) async fn acquire(client: &Client, holder: &Holder) -> Result<Claim, E
         && let Some(header) = response.header
     {
         let revision = unsigned(header.revision);
-        return Ok(Claim { lease, revision });
+        return Ok(Some(Claim { lease, revision }));
     }
     match read(client).await.map_err(unreachable)? {
-        Some(kv) if kv.lease == lease => Ok(Claim {
+        Some(kv) if kv.lease == lease => Ok(Some(Claim {
             lease,
             revision: unsigned(kv.mod_revision),
-        }),
+        })),
         Some(kv) => {
             check(&kv, holder)?;
             Err(EtcdError::Unreachable(
                 "its answers contradict each other".to_owned(),
             ))
         }
-        None => Err(EtcdError::Unreachable("it lost a write".to_owned())),
+        None => Ok(None),
     }
 }
 

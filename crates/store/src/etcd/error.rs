@@ -38,6 +38,9 @@ pub enum EtcdError {
         max: usize,
         first: String,
     },
+    /// A server would see a part of the objects.
+    #[error("a migration into this etcd was interrupted, from {from}; repeat `kennel migrate`")]
+    HalfMigrated { from: String },
     #[error("etcd compacted its history again and again while it was read")]
     CompactedWhileLoading,
 }
@@ -75,7 +78,10 @@ impl CallError {
     pub(super) fn of(status: &Status) -> Self {
         let message = status.message();
         let text = describe(status);
-        if was_not_sent(status) || message.contains("etcdserver: no leader") {
+        // The latter while another member is made the leader.
+        let is_leaderless =
+            message.contains("etcdserver: no leader") || message.contains("raft proposal dropped");
+        if was_not_sent(status) || is_leaderless {
             return Self::NotDone(text);
         }
         match status.code() {

@@ -28,7 +28,7 @@ const ATTEMPTS: usize = 3;
 const SET_ASIDE_MAX: usize = 100;
 
 /// Keys that this program uses for itself.
-const OWN_PREFIX: &str = "/kennel/";
+pub(super) const OWN_PREFIX: &str = "/kennel/";
 /// The key by which servers agree who compacts etcd's history.
 pub(super) const COMPACT_KEY: &str = "compact_rev_key";
 
@@ -37,6 +37,7 @@ pub(super) struct Reader<H> {
     pub(super) seal: Option<Arc<dyn Seal>>,
     pub(super) decode: Arc<Decode<H>>,
     pub(super) prefix: Arc<str>,
+    pub(super) ignored: Arc<[String]>,
 }
 
 impl<H> Clone for Reader<H> {
@@ -45,17 +46,23 @@ impl<H> Clone for Reader<H> {
             seal: self.seal.clone(),
             decode: Arc::clone(&self.decode),
             prefix: Arc::clone(&self.prefix),
+            ignored: Arc::clone(&self.ignored),
         }
     }
 }
 
+/// The key, if it is one of an object: below this prefix, and not another program's.
+pub(super) fn object_key<'a>(prefix: &str, ignored: &[String], key: &'a [u8]) -> Option<&'a str> {
+    let key = std::str::from_utf8(key).ok()?;
+    let is_own = key.starts_with(OWN_PREFIX) || key == COMPACT_KEY;
+    let is_ignored = || ignored.iter().any(|prefix| key.starts_with(prefix));
+    (key.starts_with(prefix) && !is_own && !is_ignored()).then_some(key)
+}
+
 impl<H> Reader<H> {
-    /// The key, if it is one of an object.
+    /// See [`object_key`].
     pub(super) fn object_key<'a>(&self, key: &'a [u8]) -> Option<&'a str> {
-        let key = std::str::from_utf8(key).ok()?;
-        let is_object = key.starts_with(&*self.prefix);
-        let is_own = key.starts_with(OWN_PREFIX) || key == COMPACT_KEY;
-        (is_object && !is_own).then_some(key)
+        object_key(&self.prefix, &self.ignored, key)
     }
 
     /// The record, and whether it is stored in the form of the current seal.
@@ -129,6 +136,54 @@ pub(super) async fn newest(client: &Client, within: Duration) -> Result<Response
         .ok_or_else(|| CallError::Refused("a response has no header".to_owned()))
 }
 
+/// All keys with a prefix at one revision, page by page.
+pub(super) struct Pages {
+    /// For the next page; `None` after the last.
+    request: Option<RangeRequest>,
+}
+
+impl Pages {
+    pub(super) fn new(prefix: &str, revision: Revision, keys_only: bool) -> Self {
+        let (key, range_end) = keys_under(prefix);
+        let request = RangeRequest {
+            key,
+            range_end,
+            limit: PAGE_KEYS,
+            revision: signed(revision),
+            keys_only,
+        };
+        Self {
+            request: Some(request),
+        }
+    }
+
+    /// The next page; `None` after the last.
+    pub(super) async fn next(
+        &mut self,
+        client: &Client,
+    ) -> Result<Option<Vec<KeyValue>>, CallError> {
+        let Some(request) = &mut self.request else {
+            return Ok(None);
+        };
+        let page = loop {
+            match client.range(request.clone(), PAGE_TIMEOUT).await {
+                Err(CallError::ResponseTooLarge) if request.limit > 1 => {
+                    request.limit = (request.limit / PAGE_SHRINK).max(1);
+                }
+                other => break other?,
+            }
+        };
+        match page.kvs.last() {
+            Some(last) if page.more => {
+                request.key.clone_from(&last.key);
+                request.key.push(0);
+            }
+            _ => self.request = None,
+        }
+        Ok(Some(page.kvs))
+    }
+}
+
 /// `None`: the revision was compacted meanwhile.
 async fn load_at<H: Send + Sync + 'static>(
     client: &Client,
@@ -142,41 +197,25 @@ async fn load_at<H: Send + Sync + 'static>(
         stale: Vec::new(),
         damaged: Vec::new(),
     };
-    let (mut key, range_end) = keys_under(&reader.prefix);
-    let mut limit = PAGE_KEYS;
+    let mut pages = Pages::new(&reader.prefix, loaded.revision, false);
     let mut parsing = std::collections::VecDeque::new();
     loop {
-        let request = RangeRequest {
-            key: key.clone(),
-            range_end: range_end.clone(),
-            limit,
-            revision: signed(loaded.revision),
-            keys_only: false,
-        };
-        let page = match client.range(request, PAGE_TIMEOUT).await {
+        let page = match pages.next(client).await {
             Ok(page) => page,
-            Err(CallError::ResponseTooLarge) if limit > 1 => {
-                limit = (limit / PAGE_SHRINK).max(1);
-                continue;
-            }
             Err(CallError::Compacted) => return Ok(None),
             Err(error) => return Err(EtcdError::Unreachable(error.to_string())),
         };
-        if let Some(last) = page.kvs.last() {
-            key.clone_from(&last.key);
-            key.push(0);
+        let is_last = page.is_none();
+        if let Some(kvs) = page {
+            let reader = reader.clone();
+            parsing.push_back(tokio::task::spawn_blocking(move || parse(&reader, kvs)));
         }
-        let more = page.more;
-        let reader = reader.clone();
-        parsing.push_back(tokio::task::spawn_blocking(move || {
-            parse(&reader, page.kvs)
-        }));
-        while parsing.len() > PARSERS_MAX || (!more && !parsing.is_empty()) {
+        while parsing.len() > PARSERS_MAX || (is_last && !parsing.is_empty()) {
             if let Some(first) = parsing.pop_front() {
                 loaded.add(joined(first).await?);
             }
         }
-        if !more {
+        if is_last {
             break;
         }
     }

@@ -19,6 +19,7 @@ mod feed;
 mod health;
 mod lease;
 mod load;
+pub mod migrate;
 mod options;
 mod proto;
 mod shared;
@@ -35,6 +36,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 pub use self::error::EtcdError;
 pub use self::options::{Endpoints, EndpointsError, EtcdOptions, EtcdTls, EtcdUser, Holder};
@@ -75,8 +77,10 @@ impl<H: Send + Sync + 'static> EtcdStore<H> {
             seal: options.seal.clone(),
             decode: Arc::new(decode),
             prefix: options.prefix.as_str().into(),
+            ignored: options.ignored.as_slice().into(),
         };
         let held = claim::acquire(&client, &options.holder).await?;
+        migrate::refuse_half_migrated(&client, held).await?;
         let Loaded {
             cluster,
             revision,
@@ -154,6 +158,14 @@ impl<H: Send + Sync + 'static> Store<H> for EtcdStore<H> {
 
     fn confirm(&self) -> BoxFuture<'static, Result<Revision, Unconfirmed>> {
         Box::pin(confirm::confirm(Arc::clone(&self.core)))
+    }
+
+    fn reached(&self, revision: Revision, within: Duration) -> BoxFuture<'static, ()> {
+        let (core, deadline) = (Arc::clone(&self.core), Instant::now() + within);
+        Box::pin(async move {
+            // The caller looks where memory is.
+            let _is_shown = core.shown.wait(revision, deadline).await;
+        })
     }
 
     fn fresh(&self) -> Result<(), Unconfirmed> {

@@ -116,6 +116,8 @@ pub struct EtcdOptions {
     pub holder: Holder,
     /// The prefix of the keys that are objects. Other keys only count as revisions.
     pub prefix: String,
+    /// Key prefixes below [`Self::prefix`] that are another program's. Their keys only count as revisions, too.
+    pub ignored: Vec<String>,
     /// Key prefixes that get an index and a history of their own, as in [`Options`](crate::Options).
     pub collections: Vec<String>,
     pub limits: Limits,
@@ -135,6 +137,7 @@ impl EtcdOptions {
             user: None,
             holder,
             prefix: String::new(),
+            ignored: Vec::new(),
             collections: Vec::new(),
             limits: Limits::default(),
             expiring: Vec::new(),

@@ -43,6 +43,7 @@ pub(super) const KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
 
 calls! {
     "KV" Range(RangeRequest) -> RangeResponse, true;
+    "KV" Put(PutRequest) -> PutResponse, true;
     "KV" Txn(TxnRequest) -> TxnResponse, false;
     "KV" Compact(CompactionRequest) -> CompactionResponse, false;
     "Lease" LeaseGrant(LeaseGrantRequest) -> LeaseGrantResponse, true;

@@ -18,10 +18,13 @@ use super::under_way::Entry;
 use crate::error::WriteError;
 use crate::record::{Op, Record, Revision, Written};
 
+/// How long a write waits for its turn when very many are under way.
+const TURN_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a transaction may take, repetitions of one that did not reach etcd included.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long reading the key may take after the outcome of a transaction is unclear.
+/// How much longer repeating it may take if its outcome is unclear.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
+const REPEAT_PAUSE: Duration = Duration::from_millis(100);
 /// How long the feed may take to show a write.
 const SHOW_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -47,7 +50,11 @@ pub(super) async fn perform<H: Send + Sync + 'static>(core: Arc<Core<H>>, op: Op
     if core.stop.is_cancelled() {
         return Err(WriteError::Closed);
     }
-    let Ok(_permit) = core.permits.acquire().await else {
+    let turn = tokio::time::timeout(TURN_TIMEOUT, core.permits.acquire()).await;
+    let turn = turn.map_err(|_| {
+        WriteError::Unavailable("too many writes wait for etcd; try again".to_owned())
+    })?;
+    let Ok(_permit) = turn else {
         return Err(WriteError::Closed);
     };
     let (key, is_lazy, is_create) = (
@@ -119,7 +126,7 @@ async fn commit<H: Send + Sync + 'static>(core: &Core<H>, planned: Planned<'_, H
     loop {
         let lease = match (&planned.own, core.options.lifetime(planned.key)) {
             (Some(_), Some(lifetime)) => {
-                let lease = core.leases.get(&core.client, lifetime, left()).await;
+                let lease = core.leases.get(&core.client, lifetime, deadline).await;
                 lease.map_err(|error| refused(core, &error))?
             }
             _ => 0,
@@ -129,10 +136,13 @@ async fn commit<H: Send + Sync + 'static>(core: &Core<H>, planned: Planned<'_, H
             Ok(response) => finish(core, &planned, response).await,
             Err(CallError::NoLease) if may_renew => {
                 may_renew = false;
-                core.leases.forget(lease).await;
+                core.leases.forget(lease);
                 continue;
             }
-            Err(CallError::Unclear(reason)) => resolve(core, &planned, reason).await,
+            Err(CallError::Unclear(reason)) => {
+                let until = deadline + RESOLVE_TIMEOUT;
+                resolve(core, &planned, lease, (reason, until)).await
+            }
             Err(CallError::RequestTooLarge) => {
                 let own = planned.own.as_ref();
                 Err(too_large(own.map_or(0, |own| own.stored().len())))
@@ -147,10 +157,10 @@ fn refused<H, E>(core: &Core<H>, error: &CallError) -> WriteError<E> {
     if matches!(error, CallError::NoSpace) {
         core.monitor.set_full(true);
     }
-    WriteError::Unavailable(match error {
-        CallError::NoSpace => error.to_string(),
-        _ => format!("etcd did not store it: {error}"),
-    })
+    match error {
+        CallError::NoSpace => WriteError::Full(error.to_string()),
+        _ => WriteError::Unavailable(format!("etcd did not store it: {error}")),
+    }
 }
 
 fn transaction<H>(planned: &Planned<'_, H>, lease: i64, claim: Revision) -> TxnRequest {
@@ -322,30 +332,51 @@ fn event_of<H>(
     events.find(|event| event.revision == revision && *event.key == *key)
 }
 
-/// Finds out by reading the key whether a transaction without an answer was stored.
+/// Repeats a transaction whose outcome is unclear, on other members if there are any. Its comparison lets it be stored once: if the
+/// first was stored, or will be, the other one fails.
 async fn resolve<H: Send + Sync + 'static>(
     core: &Core<H>,
     planned: &Planned<'_, H>,
+    lease: i64,
+    (reason, deadline): (String, Instant),
+) -> Outcome<H> {
+    loop {
+        tokio::time::sleep(REPEAT_PAUSE).await;
+        let request = transaction(planned, lease, core.claim.load(Ordering::Acquire));
+        let left = deadline.saturating_duration_since(Instant::now());
+        match core.client.transact(request, left).await {
+            Ok(response) if response.succeeded => return finish(core, planned, response).await,
+            Ok(response) => return stored_before(core, planned, response, reason).await,
+            Err(CallError::Unclear(_)) if Instant::now() + REPEAT_PAUSE < deadline => {}
+            Err(_) => return unknown(&reason),
+        }
+    }
+}
+
+fn unknown<H>(reason: &str) -> Outcome<H> {
+    let text = format!("etcd did not answer: {reason}");
+    Err(WriteError::Unknown(text))
+}
+
+/// The answer after a repeated transaction has failed: the first may have been stored.
+async fn stored_before<H: Send + Sync + 'static>(
+    core: &Core<H>,
+    planned: &Planned<'_, H>,
+    response: TxnResponse,
     reason: String,
 ) -> Outcome<H> {
-    let request = read_of(planned.key.as_bytes().to_vec());
-    let unknown = |reason: String| {
-        Err(WriteError::Unknown(format!(
-            "etcd did not answer: {reason}"
-        )))
-    };
-    let Ok(response) = core.client.range(request, RESOLVE_TIMEOUT).await else {
-        return unknown(reason);
-    };
     let newest = response
         .header
         .map_or(0, |header| unsigned(header.revision));
+    let ranges = response.responses.into_iter();
+    let mut ranges = ranges.filter_map(|one| one.range);
+    let current = ranges.next().and_then(|range| range.kvs.into_iter().next());
     let deadline = Instant::now() + SHOW_TIMEOUT;
-    match (&planned.own, response.kvs.into_iter().next()) {
+    match (&planned.own, current) {
         (Some(own), Some(kv)) => {
             let revision = unsigned(kv.mod_revision);
             if revision <= planned.expected || kv.value != *own.stored() {
-                return unknown(reason);
+                return unknown(&reason);
             }
             core.shown.wait(revision, deadline).await;
             written(core, planned, revision, None)
@@ -354,10 +385,10 @@ async fn resolve<H: Send + Sync + 'static>(
             core.shown.wait(newest, deadline).await;
             match removal_of(core, planned) {
                 Some(revision) => written(core, planned, revision, None),
-                None => unknown(reason),
+                None => unknown(&reason),
             }
         }
-        _ => unknown(reason),
+        _ => unknown(&reason),
     }
 }
 

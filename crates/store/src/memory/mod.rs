@@ -233,10 +233,15 @@ impl<H> Memory<H> {
 
     fn deliver(&self, events: &[Arc<Event<H>>], homes: &[usize]) {
         let mut registries = self.lock_each(homes, |collection| lock(&collection.watchers));
+        let mut begun = Vec::new();
         for (event, &home) in events.iter().zip(homes) {
             if let Some(registry) = &mut registries[home] {
-                registry.deliver(event, self.limits.watch_buffer);
+                registry.deliver(event, self.limits.watch_buffer, &mut begun);
             }
+        }
+        // While the registries are locked, so that no watch is ended within a batch.
+        for watcher in begun {
+            watcher.complete();
         }
     }
 
@@ -369,7 +374,8 @@ impl<H> Memory<H> {
         }
     }
 
-    fn delivered(&self) -> Revision {
+    /// The last revision whose events are in the buffers of all watchers.
+    pub(crate) fn delivered(&self) -> Revision {
         self.delivered.load(Ordering::Acquire)
     }
 }

@@ -58,15 +58,27 @@ impl<H> Registry<H> {
         }
     }
 
-    /// Delivers an event to the watchers of its key; removes those whose buffer is full.
-    pub(super) fn deliver(&mut self, event: &Arc<Event<H>>, buffer_size: usize) {
+    /// Delivers an event to the watchers of its key; removes those whose buffer is full, and adds those for which it is the
+    /// first of the batch to `begun`.
+    pub(super) fn deliver(
+        &mut self,
+        event: &Arc<Event<H>>,
+        buffer_size: usize,
+        begun: &mut Vec<Arc<Watcher<H>>>,
+    ) {
         for (&length, same_length) in self.by_length.range_mut(..=event.key.len()) {
             let Some(prefix) = event.key.get(..length) else {
                 continue;
             };
             if let Some(watchers) = same_length.get_mut(prefix) {
                 // Dropping a watch removes its list if that is empty.
-                watchers.retain(|watcher| watcher.offer(event, buffer_size) == Offer::Taken);
+                watchers.retain(|watcher| {
+                    let offer = watcher.offer(event, buffer_size);
+                    if offer == Offer::First {
+                        begun.push(Arc::clone(watcher));
+                    }
+                    offer != Offer::Ended
+                });
             }
         }
     }

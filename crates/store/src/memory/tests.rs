@@ -222,3 +222,55 @@ async fn a_reset_ends_watches_and_may_go_back() {
     put(&memory, "/busy/9", 10, Instant::now());
     assert_eq!(watch.next().await.unwrap()[0].revision, 2);
 }
+
+/// A reader that could take some events of a revision would go on after it, without the others.
+#[test]
+fn a_watch_never_takes_a_part_of_a_revision() {
+    const REVISIONS: u64 = 5_000;
+    const KEYS: [&str; 4] = ["/busy/1", "/busy/2", "/quiet/1", "/quiet/2"];
+    let memory = memory(Limits {
+        watch_buffer: usize::MAX,
+        ..unlimited()
+    });
+    let mut watches = [
+        memory.watch("", 0).unwrap(),
+        memory.watch("/quiet/", 0).unwrap(),
+    ];
+    let publisher = Arc::clone(&memory);
+    let publishing = std::thread::spawn(move || {
+        for revision in 1..=REVISIONS {
+            let events: Vec<_> = KEYS
+                .iter()
+                .map(|&key| {
+                    let after = Record {
+                        key: key.into(),
+                        value: Bytes::new(),
+                        created: revision,
+                        modified: revision,
+                        head: (),
+                    };
+                    Arc::new(Event {
+                        revision,
+                        key: key.into(),
+                        before: None,
+                        after: Some(Arc::new(after)),
+                    })
+                })
+                .collect();
+            publisher.publish(&events, revision, Instant::now());
+        }
+    });
+    let mut taken = [0, 0];
+    while taken != [REVISIONS * 4, REVISIONS * 2] {
+        for ((watch, taken), each) in watches.iter_mut().zip(&mut taken).zip([4, 2]) {
+            if let Some(events) = watch.try_next() {
+                *taken += events.unwrap().len() as u64;
+            }
+            assert_eq!(*taken % each, 0, "part of a revision");
+            let progress = watch.progress().unwrap_or(0);
+            assert!(progress <= *taken / each, "events are missing");
+        }
+    }
+    publishing.join().unwrap();
+    assert_eq!(watches[1].progress(), Some(REVISIONS));
+}

@@ -1,5 +1,5 @@
 //! One watch: a bounded buffer that the publisher fills and one reader empties. The publisher never waits; it ends a
-//! watch whose buffer is full.
+//! watch whose buffer is full. A reader takes whole batches, and so never some events of a revision without the others.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +21,8 @@ pub(super) struct Watcher<H> {
 struct Buffer<H> {
     /// The replay, followed by live events.
     events: Vec<Arc<Event<H>>>,
+    /// How many of them belong to whole batches. The others wait for the rest of theirs.
+    complete: usize,
     /// The number of live events. The replay does not count against the bound, since the ring bounds it.
     live: usize,
     end: Option<WatchEnd>,
@@ -36,6 +38,8 @@ impl<H> Buffer<H> {
 pub(super) enum Offer {
     /// Also if the replay already had it.
     Taken,
+    /// Taken as the first of a batch: the publisher calls [`Watcher::complete`] after the last.
+    First,
     Ended,
 }
 
@@ -45,6 +49,7 @@ impl<H> Watcher<H> {
             prefix: prefix.into(),
             registered_at,
             buffer: Mutex::new(Buffer {
+                complete: replay.len(),
                 events: replay,
                 live: 0,
                 end: None,
@@ -67,20 +72,25 @@ impl<H> Watcher<H> {
         }
         if buffer.live >= buffer_size {
             buffer.end = Some(WatchEnd::TooSlow);
+            buffer.complete = 0;
             let released = std::mem::take(&mut buffer.events);
             drop(buffer);
             drop(released);
             self.filled.notify_one();
             return Offer::Ended;
         }
-        let was_empty = buffer.events.is_empty();
+        let is_first = buffer.events.len() == buffer.complete;
         buffer.events.push(Arc::clone(event));
         buffer.live += 1;
+        if is_first { Offer::First } else { Offer::Taken }
+    }
+
+    /// The batch is complete: the reader may take it.
+    pub(super) fn complete(&self) {
+        let mut buffer = lock(&self.buffer);
+        buffer.complete = buffer.events.len();
         drop(buffer);
-        if was_empty {
-            self.filled.notify_one();
-        }
-        Offer::Taken
+        self.filled.notify_one();
     }
 
     pub(super) fn end(&self, end: WatchEnd) {
@@ -93,8 +103,13 @@ impl<H> Watcher<H> {
         if buffer.events.is_empty() {
             return buffer.end.map(Err);
         }
-        buffer.live = 0;
-        Some(Ok(std::mem::take(&mut buffer.events)))
+        if buffer.complete == 0 {
+            return None;
+        }
+        let complete = std::mem::take(&mut buffer.complete);
+        let begun = buffer.events.split_off(complete);
+        buffer.live = begun.len();
+        Some(Ok(std::mem::replace(&mut buffer.events, begun)))
     }
 }
 

@@ -16,6 +16,7 @@ mod options;
 mod queue;
 mod reseal;
 mod schema;
+mod transfer;
 mod writer;
 
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub use self::log_check::LogDamage;
 pub use self::migrate::SCHEMA_VERSION;
 pub use self::offline::{Offline, RawValue, ValueReport};
 pub use self::options::Options;
+pub(crate) use self::transfer::{NewDatabase, StoredRow};
 
 use self::counters::Counters;
 use self::database::Database;

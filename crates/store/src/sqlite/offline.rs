@@ -63,6 +63,16 @@ impl Offline {
         })
     }
 
+    /// Opens the file of a directory that no server uses, whose log must be whole.
+    pub(crate) fn open_checked(path: &Path) -> Result<Self, OpenError> {
+        schema::check_log(path)?;
+        Self::open_file(path)
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

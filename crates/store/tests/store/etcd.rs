@@ -71,6 +71,28 @@ async fn a_read_after_confirm_sees_what_others_wrote() {
     assert_eq!(value(&store, "/a/x"), None);
 }
 
+/// Keys that are no objects move the revision, too.
+#[tokio::test]
+async fn a_revision_without_an_event_is_reached() {
+    let Some(etcd) = Etcd::start_in_memory() else {
+        return;
+    };
+    let mut options = etcd_options(&etcd);
+    options.ignored = vec!["/others/".to_owned()];
+    let store = open(options).await;
+    for key in ["/kennel/x", "/others/x"] {
+        let next = store.revision() + 1;
+        let mut reached = store.reached(next, Duration::from_mins(1));
+        assert!(futures_util::poll!(&mut reached).is_pending(), "{key}");
+        etcd.ctl(&["put", key, "x"]);
+        reached.await;
+        assert_eq!(store.revision(), next);
+    }
+    assert!(store.range("", None, None).records.is_empty());
+    // One who waits in vain is answered.
+    store.reached(u64::MAX, Duration::from_millis(1)).await;
+}
+
 #[tokio::test]
 async fn changes_of_one_transaction_arrive_in_one_batch() {
     let Some(etcd) = Etcd::start_in_memory() else {

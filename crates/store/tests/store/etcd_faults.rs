@@ -12,13 +12,13 @@ use crate::common::{Head, TestStore, create, delete, etcd_options, text, update,
 use crate::etcd::open;
 
 /// The writers of the test with a killed etcd.
-const WRITERS: usize = 4;
+pub(crate) const WRITERS: usize = 4;
 const KILLS: usize = 5;
 /// How long any call may take: the deadlines of a write, of reading back, and of showing it.
-const ANSWER_MAX: Duration = Duration::from_secs(15);
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(15);
 
 /// Repeats until it succeeds, as a client does that can.
-async fn until_healthy(store: &TestStore) {
+pub(crate) async fn until_healthy(store: &TestStore) {
     let started = Instant::now();
     while store.confirm().await.is_err() {
         assert!(
@@ -31,14 +31,20 @@ async fn until_healthy(store: &TestStore) {
 
 /// What one writer knows of its key.
 #[derive(Default)]
-struct Known {
-    acknowledged: usize,
+pub(crate) struct Known {
+    pub(crate) acknowledged: usize,
+    /// Writes whose outcome was not known.
+    pub(crate) unknown: usize,
     /// Values that may have been stored: the last acknowledged one, and those without an answer since.
-    possible: Vec<String>,
+    pub(crate) possible: Vec<String>,
 }
 
 /// Writes a growing number to a key of its own.
-async fn write_on(store: TestStore, writer: usize, over: Arc<AtomicBool>) -> (String, Known) {
+pub(crate) async fn write_on(
+    store: TestStore,
+    writer: usize,
+    over: Arc<AtomicBool>,
+) -> (String, Known) {
     let key = format!("/a/{writer}");
     let mut known = Known::default();
     let mut n = 0;
@@ -58,7 +64,10 @@ async fn write_on(store: TestStore, writer: usize, over: Arc<AtomicBool>) -> (St
                 known.acknowledged += 1;
                 known.possible = vec![next];
             }
-            Err(WriteError::Unknown(_)) => known.possible.push(next),
+            Err(WriteError::Unknown(_)) => {
+                known.unknown += 1;
+                known.possible.push(next);
+            }
             Err(WriteError::Unavailable(_)) => {}
             // One of its own that was not known to be stored.
             Err(WriteError::Exists(record) | WriteError::Stale(record)) => {
@@ -72,7 +81,7 @@ async fn write_on(store: TestStore, writer: usize, over: Arc<AtomicBool>) -> (St
 }
 
 /// Follows all events until a last one; each must follow the one before.
-async fn follow(store: TestStore, from: Revision) -> BTreeMap<String, String> {
+pub(crate) async fn follow(store: TestStore, from: Revision) -> BTreeMap<String, String> {
     let mut watch = store.watch("/a/", from).unwrap();
     let mut state: BTreeMap<String, (Revision, String)> = BTreeMap::new();
     let mut last = from;
@@ -189,6 +198,39 @@ async fn a_stopped_etcd_delays_no_answer_and_health_says_so() {
     }
 }
 
+/// Each of them needs a lease of etcd, and none waits for the others' deadlines.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_stopped_etcd_delays_no_answer_to_many_writes_with_a_lifetime() {
+    // More than may be under way at once.
+    const EVENTS: usize = 1_500;
+    let Some(etcd) = Etcd::start_in_memory() else {
+        return;
+    };
+    let mut options = etcd_options(&etcd);
+    options.expiring = vec![("/events/".to_owned(), Duration::from_mins(1))];
+    let store = open(options).await;
+    etcd.signal("STOP");
+    let writes = (0..EVENTS).map(|n| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let started = Instant::now();
+            let outcome = create(&store, &format!("/events/{n}"), "x").await;
+            assert!(outcome.is_err());
+            started.elapsed()
+        })
+    });
+    for write in writes.collect::<Vec<_>>() {
+        let took = write.await.unwrap();
+        assert!(took < ANSWER_MAX, "{took:?}");
+    }
+    etcd.signal("CONT");
+    until_healthy(&store).await;
+    let started = Instant::now();
+    while create(&store, "/events/new", "x").await.is_err() {
+        assert!(started.elapsed() < Duration::from_mins(1));
+    }
+}
+
 /// Writes and compacts while the store cannot reach etcd.
 fn compact_behind_its_back(etcd: &mut Etcd, change: impl FnOnce(&Etcd)) {
     etcd.move_away();
@@ -279,7 +321,7 @@ async fn a_full_etcd_is_named_and_recovers() {
     let reason = loop {
         match create(&store, &format!("/a/{}", made.len()), &long).await {
             Ok(written) => made.push(written.revision),
-            Err(WriteError::Unavailable(reason)) => break reason,
+            Err(WriteError::Full(reason)) => break reason,
             Err(other) => panic!("{other:?}"),
         }
     };

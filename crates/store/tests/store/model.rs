@@ -4,9 +4,10 @@
 //! every answer, listing, past listing, history and watch is what that order implies.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
-use kennel_store::{Durability, Limits, Op, RangeAtError, Revision, Watch, WatchEnd};
+use kennel_store::{Durability, Event, Limits, Op, RangeAtError, Revision, Watch, WatchEnd};
 use kennel_test_support::with_seeds;
 
 use crate::common::{
@@ -79,6 +80,24 @@ impl Model {
         self.states.push((revision, state));
     }
 
+    /// What a transaction of another client does; the changes are in the order of their keys.
+    fn transact(&mut self, revision: Revision, changes: &[(&str, Option<String>)]) {
+        let (last, mut state) = self.now().clone();
+        assert_eq!(revision, last + 1);
+        for (key, value) in changes {
+            let before = state.remove(*key);
+            if let Some(value) = value {
+                let created = before.as_ref().map_or(revision, |(created, ..)| *created);
+                state.insert((*key).to_owned(), (created, revision, value.clone()));
+            }
+            let old = before.map_or("-".to_owned(), |(.., value)| value);
+            let new = value.clone().unwrap_or_else(|| "-".to_owned());
+            let line = format!("{revision} {key} {old} -> {new}");
+            self.events.push((revision, (*key).to_owned(), line));
+        }
+        self.states.push((revision, state));
+    }
+
     fn events(&self, prefix: &str, after: Revision, until: Revision) -> Vec<String> {
         let wanted = |(revision, key, _): &&(Revision, String, String)| {
             *revision > after && *revision <= until && key.starts_with(prefix)
@@ -128,6 +147,9 @@ impl Run<'_> {
     }
 
     async fn step(&mut self) {
+        if self.engine.is_etcd() && self.random.u32(..100) < 3 {
+            return self.transact().await;
+        }
         match self.random.u32(..100) {
             0..60 => self.write().await,
             60..70 => self.list_now(),
@@ -185,6 +207,33 @@ impl Run<'_> {
             check_outcome(op, outcome, &self.model.states[first..]);
         }
         assert_eq!(self.store.revision(), self.model.now().0);
+    }
+
+    /// Another client changes several keys at one revision.
+    async fn transact(&mut self) {
+        let Engine::Etcd(etcd) = self.engine else {
+            return;
+        };
+        let mut changes = Vec::new();
+        for key in KEYS {
+            let exists = self.model.now().1.contains_key(key);
+            match self.random.u32(..4) {
+                0 if exists => changes.push((key, None)),
+                1 => changes.push((key, Some(format!("t{}", self.random.u32(..))))),
+                _ => {}
+            }
+        }
+        if changes.is_empty() {
+            return;
+        }
+        changes.sort();
+        let words: Vec<_> = changes
+            .iter()
+            .map(|(key, value)| (*key, value.as_deref()))
+            .collect();
+        etcd.change(&words);
+        let revision = self.store.confirm().await.expect("etcd answers");
+        self.model.transact(revision, &changes);
     }
 
     fn random_page(&mut self) -> (&'static str, Option<&'static str>, Option<usize>) {
@@ -288,11 +337,12 @@ impl Run<'_> {
         let expected = self.model.events(watched.prefix, watched.read, now);
         match watched.watch.try_next() {
             Some(Ok(events)) => {
-                let lines: Vec<String> = events.iter().map(|e| line(e)).collect();
                 assert_eq!(
-                    lines, expected,
+                    lines(events),
+                    expected,
                     "watch of {} after {}",
-                    watched.prefix, watched.read
+                    watched.prefix,
+                    watched.read
                 );
             }
             None => assert_eq!(expected, [""; 0], "events are missing"),
@@ -320,8 +370,7 @@ impl Run<'_> {
             Ok(history) => {
                 assert!(after >= self.model.compacted, "the past is compacted");
                 assert_eq!(history.revision, now.max(after));
-                let lines: Vec<String> = history.events.iter().map(|e| line(e)).collect();
-                assert_eq!(lines, self.model.events(prefix, after, now));
+                assert_eq!(lines(history.events), self.model.events(prefix, after, now));
             }
             Err(compacted) => self.check_compacted(prefix, after, compacted.oldest),
         }
@@ -352,6 +401,12 @@ impl Run<'_> {
         };
         self.list_now();
     }
+}
+
+/// Events of one revision come in any order.
+fn lines(mut events: Vec<Arc<Event<Head>>>) -> Vec<String> {
+    events.sort_by_key(|event| (event.revision, Arc::clone(&event.key)));
+    events.iter().map(|event| line(event)).collect()
 }
 
 fn copy(op: &Op<Head>) -> Op<Head> {

@@ -21,6 +21,23 @@ const NODES: usize = 3 * WRITES_AT_ONCE;
 
 /// An API that answers 504 for the first `seconds`, and counts the patches that it accepts afterwards.
 fn away_for(seconds: u64) -> (Client, Arc<AtomicUsize>) {
+    answering(seconds, |_| 504)
+}
+
+/// An API whose storage fails for the first `seconds`: it answers writes with this code, and reads as ever.
+fn without_storage_for(seconds: u64, code: u16) -> (Client, Arc<AtomicUsize>) {
+    answering(seconds, move |request| match request.uri().path() {
+        "/readyz" => 500,
+        _ if request.method() == Method::GET => 200,
+        _ => code,
+    })
+}
+
+/// An API that answers with such codes for the first `seconds`, and counts the patches that it accepts afterwards.
+fn answering(
+    seconds: u64,
+    code: impl Fn(&Request<Body>) -> u16 + Clone + Send + Sync + 'static,
+) -> (Client, Arc<AtomicUsize>) {
     let (began, writes) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let count = writes.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -28,7 +45,7 @@ fn away_for(seconds: u64) -> (Client, Arc<AtomicUsize>) {
         if !away && request.method() == Method::PATCH {
             count.fetch_add(1, Ordering::SeqCst);
         }
-        let code = if away { 504 } else { 200 };
+        let code = if away { code(&request) } else { 200 };
         let body = Body::from(b"{}".to_vec());
         let answer = Response::builder().status(code).body(body).unwrap();
         async { Ok::<_, Infallible>(answer) }
@@ -60,7 +77,16 @@ fn controller(client: Client, setup: &Setup) -> NodeLifecycle {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_get_their_full_grace_period_after_an_api_outage() {
-    let (client, writes) = away_for(600);
+    full_grace_period_after(away_for(600)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_get_their_full_grace_period_after_storage_was_full_or_failed() {
+    full_grace_period_after(without_storage_for(600, 507)).await;
+    full_grace_period_after(without_storage_for(600, 500)).await;
+}
+
+async fn full_grace_period_after((client, writes): (Client, Arc<AtomicUsize>)) {
     let stop = CancellationToken::new();
     let mut watches = Watches::default();
     let nodes: Vec<_> = (0..NODES).map(ready).chain([Change::Synced]).collect();

@@ -256,7 +256,9 @@ fn a_stopped_etcd_is_answered_with_503_and_a_full_one_with_the_remedy() {
     let big = "x".repeat(900_000);
     let replies = (0..40).map(|n| server.create(&format!("big-{n}"), &big));
     let full = replies.into_iter().find(|reply| reply.code != 201);
-    let full = full.expect("it gets full").text();
+    let full = full.expect("it gets full");
+    assert_eq!(refusal(&full), (507, "InsufficientStorage".to_owned()));
+    let full = full.text();
     assert!(
         full.contains("NOSPACE") && full.contains("etcdctl alarm disarm"),
         "{full}"

@@ -6,6 +6,9 @@ mod damaged;
 mod damaged_log;
 mod damaged_owners;
 mod etcd;
+mod etcd_outages;
+mod etcd_shared;
+mod migrate;
 mod quota;
 mod scheduled_backups;
 
