@@ -19,7 +19,7 @@ type Services = BTreeMap<ServiceName, Vec<Route>>;
     deprecated,
     reason = "the safe function; it is deprecated because of CLONE_FILES, which is not used here"
 )]
-fn own_network() -> bool {
+pub(crate) fn own_network() -> bool {
     if !rustix::process::geteuid().is_root() {
         kennel_test_support::skip("network namespaces need root");
         return false;
@@ -28,7 +28,7 @@ fn own_network() -> bool {
     true
 }
 
-fn nft(arguments: &[&str]) -> String {
+pub(crate) fn nft(arguments: &[&str]) -> String {
     let output = Command::new("nft").args(arguments).output();
     let output = output.expect("nft can be run: scripts/packages.sh installs it");
     let said = String::from_utf8_lossy(&output.stderr);
