@@ -77,6 +77,15 @@ impl Difference {
         })
     }
 
+    /// The affinity maps that are made, and the endpoints that their clients may keep.
+    pub(crate) fn new_maps(&self) -> impl Iterator<Item = (String, &[Endpoint])> {
+        self.affinity.iter().filter_map(|(destination, chain)| {
+            let (endpoints, _) = chain.after.as_ref()?;
+            let is_new = chain.before.is_none();
+            is_new.then(|| (affinity_name(destination), endpoints.as_slice()))
+        })
+    }
+
     /// Appends all steps. `forgotten` are elements of affinity maps to delete.
     pub(crate) fn write(
         &self,

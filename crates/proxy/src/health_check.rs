@@ -67,6 +67,11 @@ impl HealthChecks {
         };
         self.0.insert(name.clone(), server);
     }
+
+    #[cfg(test)]
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        self.0.values().map(|server| server.port).collect()
+    }
 }
 
 async fn serve(name: ServiceName, port: u16, local_endpoints: watch::Receiver<usize>) {

@@ -1,6 +1,6 @@
 //! Our table in the kernel: writes plans to it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use kennel_core::services::{Destination, Route, ServiceName, ServiceTable};
@@ -9,7 +9,9 @@ use crate::conntrack;
 use crate::difference::Difference;
 use crate::monitor::{self, Monitor};
 use crate::netlink::{Failure, Socket};
-use crate::nft::{Data, Element, Transaction, element_messages, elements_in, table_message};
+use crate::nft::{
+    Change, Data, Element, Transaction, element_messages, elements_in, table_message,
+};
 use crate::plan::{Endpoint, Plan, backend};
 use crate::ruleset::{self, TABLE};
 
@@ -92,11 +94,19 @@ impl Kernel {
         // The plan is ahead of the table until the kernel has committed.
         self.is_current = false;
         let forgotten = self.forgotten(&difference)?;
+        let kept = if is_new {
+            self.kept(&difference)?
+        } else {
+            Vec::new()
+        };
         let mut transaction = Transaction::new(TABLE, self.socket.request());
         if is_new {
             ruleset::replace(&mut transaction);
         }
         difference.write(&mut transaction, &forgotten);
+        for (map, clients) in &kept {
+            transaction.elements(Change::Add, map, clients);
+        }
         self.socket.execute(&transaction.finish())?;
         // Clients that came meanwhile.
         let late = self.forgotten(&difference)?;
@@ -137,6 +147,37 @@ impl Kernel {
         Ok(conntrack::clean(&mut self.socket, destinations)?)
     }
 
+    /// The clients of an earlier table, by the names of affinity maps of the new one: those whose endpoint is still there, for the
+    /// rest of their timeout. Clients that come between this and the transaction may get another endpoint.
+    fn kept(&mut self, difference: &Difference) -> Result<Vec<(String, Vec<Element>)>, Failure> {
+        let mut kept = Vec::new();
+        for (map, endpoints) in difference.new_maps() {
+            let endpoints: Vec<Data> = endpoints
+                .iter()
+                .map(|one| Data::Value(backend(*one)))
+                .collect();
+            // By client: what changes during a dump may be in it twice.
+            let mut clients = BTreeMap::new();
+            let request = element_messages(self.socket.request(), TABLE, &map);
+            let read = self.socket.dump(&request, |message| {
+                let stays = elements_in(message).filter(|one| {
+                    let has_time = one.timeout.is_some_and(|(_, left)| left > 0);
+                    has_time && is_client(one) && endpoints.contains(&one.data)
+                });
+                clients.extend(stays.map(|one| (one.key, one)));
+            });
+            match read {
+                // The table is new, or the service is, or had no session affinity.
+                Err(Failure::Refused(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                read => read?,
+            }
+            if !clients.is_empty() {
+                kept.push((map, clients.into_values().collect()));
+            }
+        }
+        Ok(kept)
+    }
+
     /// The elements of affinity maps that keep clients with endpoints that are gone.
     fn forgotten(
         &mut self,
@@ -158,6 +199,11 @@ impl Kernel {
         }
         Ok(forgotten)
     }
+}
+
+/// Whether the key is an IPv4 address.
+fn is_client(element: &Element) -> bool {
+    element.key.bytes().len() == 4
 }
 
 /// Removes our table from the network namespace of this thread, if it exists.

@@ -1,5 +1,8 @@
 //! Watches services and their endpoints, and keeps the kernel's table up to date.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -71,6 +74,7 @@ impl Proxy {
             monitor: None,
             reason: Rewrite::Start,
             health_checks: HealthChecks::default(),
+            unchecked: BTreeSet::new(),
             changed_since: None,
             problem,
             metrics,
@@ -178,6 +182,8 @@ struct Router {
     /// Why the whole table is written next.
     reason: Rewrite,
     health_checks: HealthChecks,
+    /// Services that have changed, or gone, since the kernel last took a write.
+    unchecked: BTreeSet<ServiceName>,
     changed_since: Option<Instant>,
     problem: watch::Sender<Option<String>>,
     metrics: Arc<Metrics>,
@@ -254,8 +260,8 @@ impl Router {
             Some(kernel) => kernel,
             none => none.insert(Kernel::open()?),
         };
-        let mut changed = self.table.take_changed();
-        let health_checks: Vec<ServiceName> = changed.iter().cloned().collect();
+        let changed = self.table.take_changed();
+        self.unchecked.extend(changed.iter().cloned());
         if kernel.is_current() {
             if changed.is_empty() {
                 return Ok(());
@@ -266,7 +272,7 @@ impl Router {
                     let stale = difference.redirected.into_iter();
                     clean(kernel, stale, &self.metrics);
                     self.wrote(None);
-                    self.check_health(health_checks.iter());
+                    self.check_health();
                     return Ok(());
                 }
                 Err(error) => {
@@ -276,12 +282,9 @@ impl Router {
                     self.write_all(Rewrite::Failure);
                 }
             }
-            changed = BTreeSet::new();
         }
-        drop(changed);
         self.write_whole_table()?;
-        let all: Vec<ServiceName> = self.table.names().cloned().collect();
-        self.check_health(health_checks.iter().chain(&all));
+        self.check_health();
         Ok(())
     }
 
@@ -317,9 +320,11 @@ impl Router {
         }
     }
 
-    fn check_health<'a>(&mut self, changed: impl Iterator<Item = &'a ServiceName>) {
-        for name in changed {
-            self.health_checks.put(name, self.table.health_check(name));
+    /// Starts, updates and stops servers of health checks, once the kernel has the rules.
+    fn check_health(&mut self) {
+        for name in std::mem::take(&mut self.unchecked) {
+            let check = self.table.health_check(&name);
+            self.health_checks.put(&name, check);
         }
     }
 }

@@ -19,7 +19,7 @@ type Services = BTreeMap<ServiceName, Vec<Route>>;
     deprecated,
     reason = "the safe function; it is deprecated because of CLONE_FILES, which is not used here"
 )]
-fn own_network() -> bool {
+pub(crate) fn own_network() -> bool {
     if !rustix::process::geteuid().is_root() {
         kennel_test_support::skip("network namespaces need root");
         return false;
@@ -28,7 +28,7 @@ fn own_network() -> bool {
     true
 }
 
-fn nft(arguments: &[&str]) -> String {
+pub(crate) fn nft(arguments: &[&str]) -> String {
     let output = Command::new("nft").args(arguments).output();
     let output = output.expect("nft can be run: scripts/packages.sh installs it");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -203,4 +203,44 @@ fn n2_7_a_transaction_has_the_elements_that_changed() {
     // Until half of its slots are empty: then its chain is another one.
     assert_eq!(change(&all[..129]), 74);
     assert_eq!(change(&all[..128]), 2);
+}
+
+#[test]
+fn n2_3_a_whole_write_keeps_clients_with_the_endpoints_that_remain() {
+    if !own_network() {
+        return;
+    }
+    let services = |endpoints: &[&str]| {
+        let destination = cluster_ip("10.96.0.3");
+        let mut sticky = route(destination, Protocol::Tcp, 80, backends(endpoints));
+        sticky.affinity = Some(Duration::from_hours(3));
+        Services::from([(name("sticky"), vec![sticky])])
+    };
+    let map = "affinity-10.96.0.3-tcp-80";
+    let listed = || nft(&["list", "map", "ip", "kennel-services", map]);
+    let mut kernel = Kernel::open().unwrap();
+    put(
+        &mut kernel,
+        &services(&["10.1.0.1", "10.2.0.2"]),
+        &[&name("sticky")],
+    );
+    nft(&[&format!(
+        "add element ip kennel-services {map} {{ 192.0.2.1 timeout 3h expires 1h30m : 10.1.0.1 . 8080, \
+         192.0.2.2 timeout 3h expires 1h30m : 10.2.0.2 . 8080 }}"
+    )]);
+    // An agent that starts finds one of the endpoints gone.
+    let mut kernel = Kernel::open().unwrap();
+    put(&mut kernel, &services(&["10.1.0.1"]), &[&name("sticky")]);
+    let kept = listed();
+    assert!(
+        kept.contains("192.0.2.1 timeout 3h expires 1h29m")
+            || kept.contains("192.0.2.1 timeout 3h expires 1h30m"),
+        "{kept}"
+    );
+    assert!(!kept.contains("192.0.2.2"), "{kept}");
+    // Another program deletes the table, and with it the clients.
+    nft(&["flush", "ruleset"]);
+    kernel.forget();
+    put(&mut kernel, &services(&["10.1.0.1"]), &[&name("sticky")]);
+    assert!(!listed().contains("192.0.2"), "{}", listed());
 }
