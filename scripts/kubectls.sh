@@ -2,7 +2,7 @@
 # Puts three real kubectls below .tools, for the tests that speak to Kennel as users do:
 #
 #   .tools/kubectl-1.20   the one Debian 12 ships
-#   .tools/kubectl-1.32   the one Debian 13 ships, or any kubectl >= 1.32 found on this machine
+#   .tools/kubectl-1.32   the one Debian 13 ships; where that cannot be had, a link to a kubectl >= 1.32 found on this machine
 #   .tools/kubectl-1.36   the one Debian 14 will ship, or any kubectl >= 1.36 found on this machine
 #
 # They are fetched as packages, with signatures checked, from the mirror this machine already uses:
@@ -33,15 +33,24 @@ minor_version() {
         sed -n 's/.*"minor": *"\([0-9]*\).*/\1/p' | head -n 1
 }
 
-# is VERSION FILE: the oldest must be that version, the others may be newer.
+# is VERSION FILE: it must be that version, but for the newest, which may be newer still.
 is() {
     minor=$(minor_version "$2")
     case $1 in
-    1.20) [ "$minor" = 20 ] ;;
-    *) [ "${minor:-0}" -ge "${1#1.}" ] ;;
+    1.36) [ "${minor:-0}" -ge 36 ] ;;
+    *) [ "$minor" = "${1#1.}" ] ;;
     esac
 }
-is_there() { is "$1" ".tools/kubectl-$1"; }
+
+# stands_in VERSION FILE: a newer one may be used in place of 1.32.
+stands_in() { [ "$1" = 1.32 ] && minor=$(minor_version "$2") && [ "${minor:-0}" -ge 32 ]; }
+
+# The one that stands in is a link. Says so each time: the tests do not run with that version.
+is_there() {
+    is "$1" ".tools/kubectl-$1" && return 0
+    [ -L ".tools/kubectl-$1" ] && stands_in "$1" ".tools/kubectl-$1" &&
+        say "kubectl 1.$minor, found on this machine, stands in for kubectl $1"
+}
 all_there() { for version in $VERSIONS; do is_there "$version" || return 1; done; }
 
 # Prints this machine's apt entry for Debian's main archive, with the suites put into it. The rest
@@ -106,7 +115,8 @@ prepare_apt() {
 
 # Links this machine's own kubectl where it is new enough.
 link_local() {
-    candidate=$(command -v kubectl) && is "$1" "$candidate" || return 1
+    candidate=$(command -v kubectl) || return 1
+    is "$1" "$candidate" || stands_in "$1" "$candidate" || return 1
     say "taking $candidate as kubectl $1"
     ln -sfn "$(readlink -f "$candidate")" ".tools/kubectl-$1"
 }
