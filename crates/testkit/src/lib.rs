@@ -18,6 +18,7 @@ pub mod faulty;
 mod fetch;
 pub mod fuzz;
 mod helm;
+pub mod history;
 pub mod inprocess;
 mod kubectl;
 mod library;

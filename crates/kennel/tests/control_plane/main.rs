@@ -21,6 +21,7 @@ mod dashboard_page;
 mod dns;
 mod explain;
 mod garbage_collection;
+mod histories;
 mod identities;
 mod kube_rs;
 mod kube_rs_restart;
