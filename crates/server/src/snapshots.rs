@@ -141,9 +141,10 @@ impl Snapshot {
         let matching = rest.by_ref().filter(|record| filter.matches(&record.head));
         let records = matching.take(limit).cloned().collect();
         // Nobody is told the number if there are selectors.
-        let remaining = match filter.selects() {
-            true => usize::from(rest.any(|record| filter.matches(&record.head))),
-            false => rest.len(),
+        let remaining = if filter.selects() {
+            usize::from(rest.any(|record| filter.matches(&record.head)))
+        } else {
+            rest.len()
         };
         Page {
             revision: self.revision,

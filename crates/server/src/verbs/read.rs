@@ -149,13 +149,11 @@ impl ListRequest {
             return Ok(snapshot.page(after, filter, limit));
         }
         let mut whole = self.whole(api, &own)?;
-        let matching = match filter.selects() {
-            true => whole
-                .records
-                .iter()
-                .filter(|r| filter.matches(&r.head))
-                .count(),
-            false => whole.records.len(),
+        let matching = if filter.selects() {
+            let records = whole.records.iter();
+            records.filter(|r| filter.matches(&r.head)).count()
+        } else {
+            whole.records.len()
         };
         if after.is_some() || matching > limit.min(SMALL_LIST) {
             let snapshot = api.snapshots.keep(own, whole.revision, whole.records);
