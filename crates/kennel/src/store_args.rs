@@ -22,7 +22,7 @@ pub(crate) struct StoreArgs {
     #[arg(long, value_name = "FILE", requires = "store")]
     store_ca_file: Option<PathBuf>,
 
-    /// Client certificate for etcd
+    /// Client certificate for etcd; the files of TLS are read again for every connection
     #[arg(
         long,
         value_name = "FILE",

@@ -12,19 +12,18 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use kennel_core::certificates::expiry::{self, RenewedBy};
 use kennel_core::certificates::revocation;
 use kennel_types::Timestamp;
-use serde::Serialize;
 
 use crate::agent_client::AgentClient;
+use crate::etcd_certificates::{self, EtcdTls};
+pub use crate::listed::Listed;
 use crate::live::Live;
 use crate::pki::files::{self, PkiError};
-use crate::pki::inspect::CertificateInfo;
 use crate::pki::keys::{DAYS_DEFAULT, TokenKeys};
 use crate::pki::{
-    ADMIN, ADMIN_FILE, AUTHORITY, Authority, KUBELET_CLIENT_FILE, Options, PREVIOUS_AUTHORITY, Pki,
-    Renewal, SERVER_FILE, TOKEN_KEY, kubeconfig,
+    ADMIN, ADMIN_FILE, Authority, KUBELET_CLIENT_FILE, Options, Pki, Renewal, SERVER_FILE,
+    TOKEN_KEY, kubeconfig,
 };
 use crate::tls::{Tls, TlsError};
 
@@ -52,53 +51,6 @@ pub struct AuthorityFiles {
     pub server_cert_pem: String,
 }
 
-/// A certificate as `kennel certs` shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Listed {
-    pub name: String,
-    pub subject: String,
-    pub issuer: String,
-    pub not_before: Timestamp,
-    pub not_after: Timestamp,
-    /// It ends soon although it should have been renewed.
-    pub expiring: bool,
-}
-
-impl Listed {
-    fn is_authority(&self) -> bool {
-        self.name == AUTHORITY || self.name.starts_with(PREVIOUS_AUTHORITY)
-    }
-
-    /// Nothing renews an authority that others have made, and the server may be unable to replace its own.
-    fn renewed_by(&self) -> RenewedBy {
-        if self.is_authority() {
-            RenewedBy::Others
-        } else {
-            RenewedBy::Kennel
-        }
-    }
-
-    /// The warning of a certificate that ends soon.
-    pub fn warning(&self, now: Timestamp) -> String {
-        let (what, remedy) = match self.name.as_str() {
-            name if name.starts_with(PREVIOUS_AUTHORITY) => (
-                format!("the earlier certificate authority {name} of this server"),
-                "clients that trust only this one need the new one: see `kennel certs` and docs/guides/certificates.md",
-            ),
-            AUTHORITY => (
-                "the certificate authority of this server".to_owned(),
-                "replace it with `kennel certs rotate-ca`, see docs/guides/certificates.md",
-            ),
-            name => (
-                format!("the certificate {name} of this server"),
-                "its renewal fails, see the log; renew it with `kennel certs renew`",
-            ),
-        };
-        expiry::warning(&what, self.not_after, now, remedy)
-    }
-}
-
 /// Where to write the administrator's kubeconfig.
 #[derive(Clone, Debug)]
 pub struct KubeconfigFile {
@@ -109,6 +61,8 @@ pub struct KubeconfigFile {
 
 pub struct Certificates {
     options: Options,
+    /// The files of TLS to etcd, which are others'.
+    etcd: Option<EtcdTls>,
     kubeconfig: Option<KubeconfigFile>,
     pub(crate) tls: Tls,
     pub(crate) agents: AgentClient,
@@ -153,7 +107,13 @@ impl Certificates {
                 ..options
             },
             kubeconfig,
+            etcd: None,
         })
+    }
+
+    /// Lists the certificates of TLS to etcd, too.
+    pub(crate) fn with_etcd(self, etcd: Option<EtcdTls>) -> Self {
+        Self { etcd, ..self }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -163,13 +123,16 @@ impl Certificates {
     /// All certificates, and whether they end soon.
     pub fn list(&self) -> Vec<Listed> {
         let now = self.now();
-        let all = self.listed.get();
-        let all = all.iter().cloned();
-        all.map(|one| Listed {
-            expiring: expiry::is_expiring(one.not_before, one.not_after, now, one.renewed_by()),
-            ..one
-        })
-        .collect()
+        let own = self.listed.get();
+        let own = own.iter().cloned();
+        let of_etcd = self.etcd.iter().flat_map(etcd_certificates::read);
+        own.chain(of_etcd).map(|one| one.at(now)).collect()
+    }
+
+    /// Which files of TLS to etcd cannot be used.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let of_etcd = self.etcd.iter();
+        of_etcd.flat_map(etcd_certificates::problems).collect()
     }
 
     /// When the oldest trusted authority began; [`Timestamp::MIN`] if none can be read.
@@ -296,17 +259,7 @@ fn authority_files(pki: &Pki) -> AuthorityFiles {
 
 fn listed(pki: &Pki) -> Vec<Listed> {
     let certificates = pki.certificates().into_iter();
-    let row = |(name, pem): (String, &str)| {
-        let info = CertificateInfo::read(pem)?;
-        Some(Listed {
-            name,
-            expiring: false,
-            subject: info.subject,
-            issuer: info.issuer,
-            not_before: info.not_before,
-            not_after: info.not_after,
-        })
-    };
+    let row = |(name, pem): (String, &str)| Listed::read(name, pem, None);
     certificates.filter_map(row).collect()
 }
 

@@ -9,7 +9,7 @@
 //! | the verbs, other forms that clients ask for, and what else writes | `verbs`, `discovery`, `openapi`, `bootstrap`, `expire`, `upkeep`, `certificate_admin`, `documents` |
 //! | rules that need other objects or the user | `admit` |
 //! | the state of all requests | `api` |
-//! | what that state consists of | `authenticate`, `authorize`, `audit`, `fairness`, `certificates`, `revocation`, `quota`, `quota_ledger`, `damaged`, `join_claims`, `health`, `watch`, `derived`, `backup`, `agent_client`, `agent_usage`, `upgrade` |
+//! | what that state consists of | `authenticate`, `authorize`, `audit`, `fairness`, `certificates`, `etcd_certificates`, `listed`, `revocation`, `quota`, `quota_ledger`, `damaged`, `join_claims`, `health`, `watch`, `derived`, `backup`, `agent_client`, `agent_usage`, `upgrade` |
 //! | requests, responses and formats | `advertised`, `request`, `response`, `status`, `audit_annotations`, `continuation`, `present`, `registry`, `projection`, `object`, `kinds`, `schema`, `table`, `patch`, `protobuf`, `field`, `tree`, `clock`, `names`, `limits`, `metrics`, `live`, `tcp`, `tls`, `pki`, `seal`, `data_dir` |
 //!
 //! Modules import from their own level and from those below; a test compares the imports with this table. One module
@@ -40,6 +40,7 @@ mod derived;
 pub mod discovery;
 pub mod doctor;
 mod documents;
+mod etcd_certificates;
 mod etcd_store;
 pub mod expire;
 mod fairness;
@@ -51,6 +52,7 @@ pub mod kinds;
 #[cfg(test)]
 mod layer_tests;
 pub mod limits;
+mod listed;
 pub mod live;
 pub mod metrics;
 pub use kennel_core::names;

@@ -27,7 +27,8 @@ kennel_core::metrics! {
     Counter AUDIT_DROPPED = "kennel_audit_dropped_events_total" []
         "Audit events that could not be written to the audit log.";
     Gauge CERTIFICATE_ENDS = "kennel_certificate_expiration_timestamp_seconds" ["certificate"]
-        "When a certificate of the server ends, in seconds since 1970. The server renews its certificates 90 days before.";
+        "When a certificate of the server ends, in seconds since 1970. The server renews its own 90 days before, and not those \
+         for etcd.";
     Counter AUDIT_SUPPRESSED = "kennel_audit_suppressed_requests_total" []
         "Refused unauthenticated requests that the audit log counts and does not record one by one.";
     Counter WRITES = "kennel_store_writes_total" [] "Writes committed.";

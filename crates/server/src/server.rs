@@ -322,7 +322,8 @@ fn open_certificates(
         path: kubeconfig.to_owned(),
         server: format!("https://{server}"),
     };
-    Certificates::open(options, Some(kubeconfig))
+    let etcd = config.store.as_ref().and_then(|etcd| etcd.tls.clone());
+    Ok(Certificates::open(options, Some(kubeconfig))?.with_etcd(etcd))
 }
 
 #[cfg(test)]

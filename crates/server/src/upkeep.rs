@@ -1,5 +1,5 @@
 //! Looks after the certificates of a running server: renews those that expire soon, publishes a new CA, warns of what
-//! ends within 30 days, and deletes revocations and claims of joining machines that are not needed any more.
+//! ends within 30 days, those for etcd included, and deletes revocations and claims of joining machines that are not needed any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ const COMPONENT: &str = "kennel-server";
 /// Events are about the Service of the API server.
 const SERVICE: &str = "kubernetes";
 
-/// When each certificate was logged last.
 #[derive(Default)]
 pub(crate) struct Upkeep {
+    /// When each certificate, and each problem of a file, was logged last.
     logged: BTreeMap<String, Timestamp>,
 }
 
@@ -57,18 +57,30 @@ impl Upkeep {
         let now = certificates.now();
         for one in certificates.list().iter().filter(|one| one.expiring) {
             let warning = one.warning(now);
-            let logged = self.logged.get(&one.name);
-            if logged.is_none_or(|at| now.saturating_since(*at) >= LOG_INTERVAL) {
+            if self.is_due(&one.name, now) {
                 tracing::warn!(certificate = one.name, "{warning}");
-                self.logged.insert(one.name.clone(), now);
             }
             if let Err(error) = record_event(api, one, &warning).await {
                 tracing::debug!(error = error.message, "cannot record an event");
             }
         }
+        for problem in certificates.problems() {
+            if self.is_due(&problem, now) {
+                tracing::warn!("{problem}");
+            }
+        }
         let oldest = certificates.oldest_authority();
         revocation::delete_obsolete(&*api.store, oldest).await;
         join_claims::delete_settled(&*api.store).await;
+    }
+
+    /// Whether to log this now.
+    fn is_due(&mut self, what: &str, now: Timestamp) -> bool {
+        self.logged
+            .retain(|_, at| now.saturating_since(*at) < LOG_INTERVAL);
+        let is_due = !self.logged.contains_key(what);
+        self.logged.entry(what.to_owned()).or_insert(now);
+        is_due
     }
 }
 

@@ -1,6 +1,7 @@
 //! `kennel certs`: shows and renews the certificates of a running server, replaces its certificate authority, and revokes
 //! client certificates.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -65,7 +66,8 @@ fn table(all: &Value) -> anyhow::Result<String> {
         "{:<26} {:<22} {:<8} {}\n",
         "NAME", "EXPIRES", "LEFT", "SIGNED BY"
     );
-    let mut warnings = 0;
+    let mut has_own = false;
+    let mut files = BTreeSet::new();
     for one in all["certificates"].as_array().into_iter().flatten() {
         let end = text(&one["notAfter"]);
         let left = Timestamp::parse(&end).map(|end| end.saturating_since(now).as_secs() / 86_400);
@@ -73,17 +75,26 @@ fn table(all: &Value) -> anyhow::Result<String> {
         let (name, issuer) = (text(&one["name"]), text(&one["issuer"]));
         let issuer = issuer.trim_start_matches("CN=");
         let mark = if one["expiring"] == true {
-            warnings += 1;
+            match one["file"].as_str() {
+                Some(file) => drop(files.insert(file.to_owned())),
+                None => has_own = true,
+            }
             "  EXPIRES SOON"
         } else {
             ""
         };
         writeln!(out, "{name:<26} {end:<22} {left:<8} {issuer}{mark}")?;
     }
-    if warnings > 0 {
+    if has_own {
         out.push_str(
             "\nThe server renews its certificates itself: its log says why it could not.\n",
         );
+    }
+    for file in files {
+        writeln!(
+            out,
+            "\nThe server does not renew {file}: replace it. It is read for each connection to etcd."
+        )?;
     }
     Ok(out)
 }
@@ -105,6 +116,22 @@ ca                         2036-01-01T00:00:00Z   3652d    kennel-ca
 server                     2026-01-11T12:00:00Z   10d      kennel-ca  EXPIRES SOON
 
 The server renews its certificates itself: its log says why it could not.
+";
+        assert_eq!(table(&all).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_certificate_for_etcd_is_not_the_servers_to_renew() {
+        let row = json!({
+            "name": "etcd-client", "issuer": "CN=etcd-ca", "notAfter": "2026-01-11T12:00:00Z", "expiring": true,
+            "file": "/etc/kennel/etcd-client.pem",
+        });
+        let all = json!({"now": "2026-01-01T00:00:00Z", "certificates": [row]});
+        let expected = "\
+NAME                       EXPIRES                LEFT     SIGNED BY
+etcd-client                2026-01-11T12:00:00Z   10d      etcd-ca  EXPIRES SOON
+
+The server does not renew /etc/kennel/etcd-client.pem: replace it. It is read for each connection to etcd.
 ";
         assert_eq!(table(&all).unwrap(), expected);
     }

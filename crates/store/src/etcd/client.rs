@@ -3,7 +3,7 @@
 //! One channel for each member, and a choice of our own: a balanced channel may keep choosing a member that has stopped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -23,6 +23,7 @@ use super::proto::{
     AuthenticateRequest, Call, KEEP_ALIVE, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
     RangeRequest, RangeResponse, TxnRequest, TxnResponse, WATCH, WatchRequest, WatchResponse,
 };
+use super::tls::Tls;
 
 /// Above any fragment of a watch, and above most pages of the start; the others are read again in parts.
 const MESSAGE_BYTES_MAX: usize = 32 << 20;
@@ -44,7 +45,8 @@ pub(super) struct Client {
 impl Client {
     /// Connects lazily. Must be called within a runtime.
     pub(super) fn new(options: &EtcdOptions) -> Result<Self, EtcdError> {
-        let tls = options.tls.as_ref().map(connection::tls).transpose()?;
+        let tls = options.tls.as_ref().map(Tls::load).transpose()?;
+        let tls = tls.map(Arc::new);
         if tls.is_none()
             && let Some(remote) = options.endpoints.remote()
         {

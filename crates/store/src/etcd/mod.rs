@@ -23,6 +23,7 @@ mod options;
 mod proto;
 mod shared;
 mod shown;
+mod tls;
 mod under_way;
 mod write;
 

@@ -76,7 +76,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// The files of TLS.
+/// The files of TLS. They are read again for every connection.
 #[derive(Clone, Debug)]
 pub struct EtcdTls {
     /// The certificates of the authorities that signed etcd's.

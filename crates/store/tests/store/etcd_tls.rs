@@ -38,6 +38,13 @@ impl Authority {
         self.dir.join(name)
     }
 
+    /// Makes these the files of another authority.
+    fn replace_files_of(&self, other: &Self, names: &[&str]) {
+        for name in names {
+            std::fs::copy(self.file(name), other.file(name)).unwrap();
+        }
+    }
+
     /// Writes a certificate for this machine, and its key.
     fn issue(&self, name: &str) -> (PathBuf, PathBuf) {
         let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
@@ -111,6 +118,53 @@ async fn etcd_and_the_server_show_each_other_certificates() {
     })
     .await;
     assert!(missing.to_string().contains("none.pem"), "{missing}");
+}
+
+#[tokio::test]
+async fn renewed_files_are_used_by_the_next_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let used = Authority::new(dir.path(), "used");
+    let next = Authority::new(dir.path(), "next");
+    let (server, client) = (used.issue("server"), used.issue("client"));
+    next.issue("server");
+    next.issue("client");
+    let flag = |name: &str, file: &Path| format!("--{name}={}", file.display());
+    let arguments = [
+        flag("cert-file", &server.0),
+        flag("key-file", &server.1),
+        flag("trusted-ca-file", &used.file("ca.pem")),
+        "--client-cert-auth".to_owned(),
+    ];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let Some(mut etcd) = Etcd::start_with(&arguments) else {
+        return;
+    };
+    let store = open(EtcdOptions {
+        tls: Some(EtcdTls {
+            ca_file: used.file("ca.pem"),
+            client: Some(client),
+        }),
+        ..etcd_options(&etcd)
+    })
+    .await;
+    create(&store, "/a/x", "1").await.unwrap();
+    etcd.kill();
+    // Neither side accepts the earlier certificates any more.
+    let all = [
+        "ca.pem",
+        "server.pem",
+        "server.key",
+        "client.pem",
+        "client.key",
+    ];
+    next.replace_files_of(&used, &all);
+    etcd.restart();
+    let started = std::time::Instant::now();
+    while store.confirm().await.is_err() {
+        assert!(started.elapsed().as_secs() < 60, "{:?}", store.health());
+    }
+    create(&store, "/a/y", "2").await.unwrap();
+    store.close().await;
 }
 
 #[tokio::test]

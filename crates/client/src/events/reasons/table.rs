@@ -181,5 +181,6 @@ pub static ALL: &[Known] = &[
     warning(AGENT, "Node", "CertificateExpiring",
         "A certificate of the node ends within 30 days, so its renewal fails."),
     warning(SERVER, "Service", "CertificateExpiring",
-        "A certificate of the server, or its CA, ends within 30 days; the message names it. About the Service `kubernetes`."),
+        "A certificate of the server, its CA, or one that it uses with etcd ends within 30 days; the message names it. About the \
+         Service `kubernetes`."),
 ];

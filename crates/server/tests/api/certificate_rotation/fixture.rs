@@ -11,7 +11,7 @@ use kennel_server::limits::Timeouts;
 use kennel_server::pki::Clock;
 use kennel_server::pki::issue::Files;
 use kennel_server::request::User;
-use kennel_server::server::{Advertised, Config, Server};
+use kennel_server::server::{Advertised, Config, EtcdConfig, Server};
 use kennel_types::Timestamp;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
@@ -42,7 +42,7 @@ const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 pub(super) struct MovedClock(Arc<AtomicI64>);
 
 impl MovedClock {
-    fn now() -> Self {
+    pub(super) fn now() -> Self {
         Self(Arc::new(AtomicI64::new(jiff::Timestamp::now().as_second())))
     }
 
@@ -92,10 +92,21 @@ impl Fixture {
         let (dir, clock) = (TempDir::new().unwrap(), MovedClock::now());
         std::fs::create_dir(dir.path().join("pki")).unwrap();
         prepare(&dir.path().join("pki"), &clock);
-        Self::start(dir, clock, interval).await
+        Self::start(dir, clock, interval, None).await
     }
 
-    async fn start(dir: TempDir, clock: MovedClock, interval: Duration) -> Self {
+    /// A server whose objects are in this etcd.
+    pub(super) async fn on_etcd(clock: MovedClock, etcd: EtcdConfig) -> Self {
+        let dir = TempDir::new().unwrap();
+        Self::start(dir, clock, CHECK_INTERVAL, Some(etcd)).await
+    }
+
+    async fn start(
+        dir: TempDir,
+        clock: MovedClock,
+        interval: Duration,
+        store: Option<EtcdConfig>,
+    ) -> Self {
         let own = clock.clone();
         let config = Config {
             data_dir: dir.path().to_owned(),
@@ -111,7 +122,7 @@ impl Fixture {
                 ..Timeouts::default()
             },
             audit: audit::Options::off(),
-            store: None,
+            store,
             encryption_key_file: None,
             clock: Clock::new(move || Timestamp::from_secs(own.seconds())).checked_every(interval),
             storage_quota: kennel_server::quota::QUOTA_DEFAULT,
@@ -127,7 +138,7 @@ impl Fixture {
         let Self { server, clock, dir } = self;
         server.stop().await;
         meanwhile(dir.path());
-        Self::start(dir, clock, CHECK_INTERVAL).await
+        Self::start(dir, clock, CHECK_INTERVAL, None).await
     }
 
     /// Moves the clock, and has the server look at its certificates.

@@ -1,6 +1,7 @@
 //! Certificates of a running server, over years: they are renewed, the CA is replaced with an overlap, what ends is warned
 //! of, and what is revoked is worthless. The clock is the test's.
 
+mod etcd;
 mod fixture;
 mod revocation;
 mod unattended;
