@@ -426,7 +426,7 @@ pub(crate) struct ServerArgs {
 
     /// Size of all objects together from which on users' writes are rejected with 507
     ///
-    /// Controllers and nodes may use a quarter more, and deletions always work. See docs/reference/limits.md.
+    /// Nodes may use 15 % more and controllers a quarter, and deletions always work. See docs/reference/limits.md.
     #[arg(long, default_value_t = kennel_server::quota::QUOTA_DEFAULT, value_name = "BYTES")]
     pub(crate) storage_quota: audit::Bytes,
 

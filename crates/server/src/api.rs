@@ -21,7 +21,7 @@ use crate::authorize::Authorizer;
 use crate::backup;
 use crate::certificates::Certificates;
 use crate::damaged::Damaged;
-use crate::fairness::{self, Fairness};
+use crate::fairness::Fairness;
 use crate::health::{self, Health};
 use crate::kinds::service::Cidr;
 use crate::metrics::{self, Metrics};
@@ -30,7 +30,6 @@ use crate::projection::Projector;
 use crate::quota::{StorageQuota, Writer};
 use crate::quota_ledger::QuotaLedger;
 use crate::registry::{self, Resource};
-use crate::request::{SERVER, User};
 use crate::status::{ApiError, Result};
 use crate::tree;
 use crate::watch::Hubs;
@@ -156,16 +155,10 @@ impl Api {
     }
 
     /// Refuses a write that lets the stored objects grow beyond the storage quota.
-    pub(crate) fn admit_growth(
-        &self,
-        user: &User,
-        row: &Resource,
-        before: usize,
-        after: usize,
-    ) -> Result<()> {
+    pub(crate) fn admit_growth(&self, writer: Writer, before: usize, after: usize) -> Result<()> {
         let growth = after.saturating_sub(before) as u64;
         let quota = &self.settings.storage_quota;
-        let admitted = quota.admit(self.stored_bytes(), growth, writer(user, row));
+        let admitted = quota.admit(self.stored_bytes(), growth, writer);
         admitted.map_err(|full| ApiError::insufficient_storage(full.to_string()))
     }
 
@@ -251,44 +244,5 @@ impl Observed for Api {
         self.health.show(page);
         self.settings.storage_quota.show(page);
         self.settings.backups.show(page);
-    }
-}
-
-/// Which limit of the storage quota applies to a write: the cluster needs what controllers, nodes and the server write, but
-/// events.
-fn writer(user: &User, row: &Resource) -> Writer {
-    let components = user.name.strip_prefix(SERVER);
-    let is_component = components.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
-    if row.plural == "events" && user.name != SERVER {
-        Writer::User
-    } else if user.is_in(fairness::NODES) {
-        Writer::Node
-    } else if is_component || fairness::is_controller(user) {
-        Writer::System
-    } else {
-        Writer::User
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::registry;
-
-    #[test]
-    fn the_cluster_may_write_more_than_users_but_events() {
-        let check = |name: &str, groups: &[&str], pods: Writer, events: Writer| {
-            let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-            let user = User::authenticated(name, groups);
-            let found = ["pods", "events"].map(|plural| writer(&user, registry::core(plural)));
-            assert_eq!(found, [pods, events], "{name}");
-        };
-        let user = Writer::User;
-        check("alice", &["system:masters"], user, user);
-        check("system:kennelx", &[], user, user);
-        check("system:node:n1", &["system:nodes"], Writer::Node, user);
-        check("system:kube-scheduler", &[], Writer::System, user);
-        check("system:kennel:control-plane", &[], Writer::System, user);
-        check(SERVER, &[], Writer::System, Writer::System);
     }
 }

@@ -7,15 +7,18 @@
 //!                                   controllers
 //! ```
 //!
-//! Deletions, and updates that do not let an object grow, are always admitted. The bound is checked before a write, not
-//! with it: writes in flight may exceed it by what their bodies take.
+//! Deletions, and updates that do not let an object grow, are always admitted; `verbs/update.rs` has the rules for objects that are
+//! being deleted. The bound is checked before a write, not with it: writes in flight may exceed it by what their bodies take.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kennel_core::metric::Page;
 
 use crate::audit::Bytes;
+use crate::fairness;
 use crate::metrics;
+use crate::registry::Resource;
+use crate::request::{SERVER, User};
 
 /// Some hundred thousand pods; the state is in memory as well.
 pub const QUOTA_DEFAULT: Bytes = Bytes(2 << 30);
@@ -28,7 +31,7 @@ const NODE_PERCENT: u64 = 115;
 const SYSTEM_PERCENT: u64 = 125;
 
 /// The kind of client that writes: each has a limit of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Writer {
     /// Also nodes and controllers that write events, which nothing depends on.
     User,
@@ -38,6 +41,21 @@ pub(crate) enum Writer {
 }
 
 impl Writer {
+    /// The cluster needs what controllers, nodes and the server write, but events.
+    pub(crate) fn of(user: &User, row: &Resource) -> Self {
+        let components = user.name.strip_prefix(SERVER);
+        let is_component = components.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
+        if row.plural == "events" && user.name != SERVER {
+            Self::User
+        } else if user.is_in(fairness::NODES) {
+            Self::Node
+        } else if is_component || fairness::is_controller(user) {
+            Self::System
+        } else {
+            Self::User
+        }
+    }
+
     fn percent(self) -> u64 {
         match self {
             Self::User => 100,
@@ -150,6 +168,7 @@ fn share(quota: u64, percent: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry;
 
     #[test]
     fn users_stop_at_the_quota_nodes_above_it_and_the_system_last() {
@@ -181,5 +200,22 @@ mod tests {
             "stored objects take 94 % of the storage quota of 1Mi"
         );
         assert!(quota.admit(used, 1, Writer::User).is_ok());
+    }
+
+    #[test]
+    fn the_cluster_may_write_more_than_users_but_events() {
+        let check = |name: &str, groups: &[&str], pods: Writer, events: Writer| {
+            let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+            let user = User::authenticated(name, groups);
+            let found = ["pods", "events"].map(|plural| Writer::of(&user, registry::core(plural)));
+            assert_eq!(found, [pods, events], "{name}");
+        };
+        let user = Writer::User;
+        check("alice", &["system:masters"], user, user);
+        check("system:kennelx", &[], user, user);
+        check("system:node:n1", &["system:nodes"], Writer::Node, user);
+        check("system:kube-scheduler", &[], Writer::System, user);
+        check("system:kennel:control-plane", &[], Writer::System, user);
+        check(SERVER, &[], Writer::System, Writer::System);
     }
 }

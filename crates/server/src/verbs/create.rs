@@ -16,6 +16,7 @@ use crate::api::Api;
 use crate::field::Path;
 use crate::kinds;
 use crate::object::{self, Document, Head, Stored};
+use crate::quota::Writer;
 use crate::registry::{self, Part, Resource};
 use crate::request::path::Place;
 use crate::request::{SERVER, User};
@@ -126,7 +127,7 @@ pub(super) async fn insert(
         return insert_generated(api, author.user, row, namespace, document).await;
     }
     let entry = Entry::of(row, namespace, &document)?;
-    api.admit_growth(author.user, row, 0, entry.value.len())?;
+    api.admit_growth(Writer::of(author.user, row), 0, entry.value.len())?;
     // Freed before the disk is waited for: the waiting future stays small, and the memory is reused while
     // it is still in the processor's cache.
     drop(document);
@@ -166,7 +167,7 @@ async fn insert_generated(
     loop {
         attempts -= 1;
         let entry = Entry::of(row, namespace, &document)?;
-        api.admit_growth(user, row, 0, entry.value.len())?;
+        api.admit_growth(Writer::of(user, row), 0, entry.value.len())?;
         match store(api, row, entry).await {
             Err(error) if error.reason == Reason::AlreadyExists && attempts > 0 => {
                 tree::remove(&mut document.tree, "metadata.name");

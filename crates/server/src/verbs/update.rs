@@ -19,6 +19,7 @@ use crate::authorize::{Attributes, ResourceAttributes};
 use crate::field::{FieldError, Path};
 use crate::kinds;
 use crate::object::{self, Document, Head, Stored};
+use crate::quota::Writer;
 use crate::quota_ledger::Reservation;
 use crate::registry::{self, Part, Resource};
 use crate::request::User;
@@ -31,6 +32,10 @@ use crate::tree::{self, number, text};
 
 /// How often an unconditional change is retried when another write comes first.
 const ATTEMPTS_MAX: usize = 64;
+
+/// By how much a step towards the removal of an object may let it grow beyond the storage quota, in bytes: a deletion timestamp, a
+/// condition and an entry of managed fields take less.
+const DELETION_GROWTH_MAX: usize = 4 << 10;
 
 /// The new version of an object as the request wants it.
 pub(super) struct Edit {
@@ -294,10 +299,9 @@ async fn write(
         );
         return Ok(Ok(Outcome::Unstored(document)));
     }
-    // What is being deleted may grow: only so does it go away.
-    if !tree::is_deleting(&document.tree) {
-        let (before, after) = (stored.value.len(), value.len());
-        api.admit_growth(change.by.user, change.at.row, before, after)?;
+    if !remove {
+        let sizes = (stored.value.len(), value.len());
+        admit_growth(api, &change, sizes, (&old.tree, &document.tree))?;
     }
     // As in a create: no tree stays in memory while the disk is waited for, unless the answer shows it.
     drop(old);
@@ -318,6 +322,27 @@ async fn write(
         version.into(),
     );
     Ok(Ok(Outcome::Unstored(document)))
+}
+
+/// Checks the storage quota. Steps towards the removal of an object are always admitted, if they let it grow only a little: its
+/// deletion, and the removal of a finalizer, which cannot be added again. Other little growth of what is being deleted, as of its
+/// status, is admitted as that of nodes at least.
+fn admit_growth(
+    api: &Api,
+    change: &Change<'_>,
+    (before, after): (usize, usize),
+    (old, new): (&Value, &Value),
+) -> Result<()> {
+    let (user, row) = (change.by.user, change.at.row);
+    let mut writer = Writer::of(user, row);
+    if tree::is_deleting(new) && after.saturating_sub(before) <= DELETION_GROWTH_MAX {
+        let finalizers = |tree| tree::list(tree, "metadata.finalizers").len();
+        if !tree::is_deleting(old) || finalizers(new) < finalizers(old) {
+            return Ok(());
+        }
+        writer = writer.max(Writer::Node);
+    }
+    api.admit_growth(writer, before, after)
 }
 
 /// The outcome of a write, or if the object was changed meanwhile, its current version. That of the store's answer: memory may be

@@ -86,6 +86,77 @@ fn at_the_quota_users_are_refused_and_the_cluster_works() {
     assert!(log.contains("well below the storage quota again"), "{log}");
 }
 
+/// A ConfigMap with this value and a finalizer for each of these names.
+fn held(name: &str, value: &str, finalizers: &[&str]) -> Vec<u8> {
+    let finalizers: Vec<String> = finalizers
+        .iter()
+        .map(|one| format!("example.com/{one}"))
+        .collect();
+    let metadata = json!({"name": name, "finalizers": finalizers});
+    let object = json!({"metadata": metadata, "data": {"value": value}});
+    object.to_string().into_bytes()
+}
+
+/// Creates objects until not even a small one fits.
+fn fill(server: &Fixture) {
+    for length in [100_000, 5_000, 50] {
+        let value = "x".repeat(length);
+        let mut names = (0..2_000).map(|n| format!("x{length}-{n}"));
+        let refused = names.find(|name| server.create(name, &value).code != 201);
+        assert!(refused.is_some(), "it gets full");
+    }
+}
+
+#[test]
+fn deletions_work_at_the_quota_and_what_is_deleted_cannot_grow_beyond_it() {
+    let arguments = ["server", "--storage-quota", "1Mi"];
+    let server = Fixture::of(Kennel::start(KENNEL, &arguments));
+    let path = |name: &str| format!("{CONFIGMAPS}/{name}");
+    let ask = |verb: &str, name: &str, body: &[u8]| server.admin.ask(verb, &path(name), body);
+    for name in ["deleting", "kept"] {
+        let body = held(name, "little", &["a", "b"]);
+        assert_eq!(server.admin.ask("POST", CONFIGMAPS, &body).code, 201);
+    }
+    assert_eq!(ask("DELETE", "deleting", b"").code, 200);
+    fill(&server);
+    for (length, finalizers) in [(1_000_000, &["a", "b"][..]), (8_000, &["a"])] {
+        let body = held("deleting", &"x".repeat(length), finalizers);
+        let refused = ask("PUT", "deleting", &body);
+        assert_eq!(refusal(&refused), (507, "InsufficientStorage".to_owned()));
+    }
+    // A deletion that waits, and the steps to its end, which may say something.
+    assert_eq!(ask("DELETE", "kept", b"").code, 200);
+    assert!(ask("GET", "kept", b"").json()["metadata"]["deletionTimestamp"].is_string());
+    for name in ["deleting", "kept"] {
+        let said = "x".repeat(2_000);
+        for finalizers in [&["b"][..], &[]] {
+            let reply = ask("PUT", name, &held(name, &said, finalizers));
+            assert_eq!(reply.code, 200, "{}", reply.text());
+        }
+        assert_eq!(ask("GET", name, b"").code, 404);
+    }
+}
+
+#[test]
+fn little_growth_of_deleted_objects_ends_at_the_limit_of_nodes() {
+    let arguments = ["server", "--storage-quota", "1Mi"];
+    let server = Fixture::of(Kennel::start(KENNEL, &arguments));
+    let body = held("deleting", "", &["a"]);
+    assert_eq!(server.admin.ask("POST", CONFIGMAPS, &body).code, 201);
+    let path = format!("{CONFIGMAPS}/deleting");
+    assert_eq!(server.admin.ask("DELETE", &path, b"").code, 200);
+    fill(&server);
+    let codes = (1..200).map(|n| {
+        let body = held("deleting", &"x".repeat(n * 3_500), &["a"]);
+        server.admin.ask("PUT", &path, &body).code
+    });
+    let last = codes.into_iter().find(|code| *code != 200);
+    assert_eq!(last, Some(507));
+    let used = metric(&server, "kennel_store_bytes");
+    assert!(used > 1 << 20, "{used}");
+    assert!(used < (1 << 20) * 115 / 100, "{used}");
+}
+
 fn all_available(server: &Fixture) -> Result<(), String> {
     let path = format!("{DAEMON_SETS}/agent");
     let status = server.admin.ask("GET", &path, b"").json()["status"].clone();
