@@ -248,11 +248,11 @@ impl Elector {
 
     /// Takes or renews the lease if possible, and opens the fence until the renew deadline.
     async fn try_once(&mut self) -> Result<bool, Failure> {
-        let began = Instant::now();
-        let ours = self.take_or_renew(began).await?;
+        let began = self.fence.now();
+        let ours = self.take_or_renew(began.at).await?;
         if ours {
-            self.fence
-                .open_until(began + self.lease.timing.renew_deadline);
+            let deadline = self.lease.timing.renew_deadline;
+            self.fence.open_from(began, deadline);
         }
         Ok(ours)
     }

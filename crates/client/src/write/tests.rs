@@ -90,7 +90,7 @@ async fn nothing_is_sent_through_a_closed_fence_nor_repeated_once_it_closes() {
     assert!(failure.fenced && !failure.unsure);
     assert_eq!(sent.load(Ordering::SeqCst), 0);
     let fence = Fence::closed();
-    fence.open_until(Instant::now() + Duration::from_secs(1));
+    fence.open_from(fence.now(), Duration::from_secs(1));
     let (writer, sent) = writer(&[(429, Some("2"), "")], fence);
     assert!(writer.send(&Call::get("/x")).await.unwrap_err().fenced);
     assert_eq!(sent.load(Ordering::SeqCst), 1);
@@ -140,8 +140,8 @@ async fn a_write_in_flight_is_given_up_when_the_fence_closes() {
     let fence = Fence::closed();
     let writer = Writer::new(Client::new(silent, "default"), fence.clone());
     let start = Instant::now();
-    let end = move |seconds| start + Duration::from_secs(seconds);
-    fence.open_until(end(30));
+    let began = fence.now();
+    fence.open_from(began, Duration::from_secs(30));
     tokio::time::advance(Duration::from_secs(29)).await;
     let failure = writer
         .send(&Call::get("/api/v1/nodes/n"))
@@ -150,12 +150,12 @@ async fn a_write_in_flight_is_given_up_when_the_fence_closes() {
     assert_eq!(start.elapsed(), Duration::from_secs(30));
     assert!(failure.unsure && failure.code.is_none(), "{failure:?}");
     // A renewal meanwhile gives it more time, up to its own.
-    fence.open_until(end(40));
+    fence.open_from(began, Duration::from_secs(40));
     let renewed = tokio::spawn({
         let fence = fence.clone();
         async move {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            fence.open_until(end(100));
+            fence.open_from(began, Duration::from_secs(100));
         }
     });
     writer

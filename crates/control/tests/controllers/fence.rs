@@ -20,7 +20,7 @@ use kennel_core::pod_network::MODE_ANNOTATION;
 use kube::Client;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{ABSENT, api};
@@ -173,7 +173,7 @@ async fn no_controller_writes_while_its_fence_is_closed() {
         tokio::spawn(informers.run(stop.clone()));
         sleep(WHILE).await;
         assert_eq!(written.try_recv().ok(), None, "{name} does not lead yet");
-        fence.open_until(Instant::now() + WHILE);
+        fence.open_from(fence.now(), WHILE);
         let first = timeout(WHILE, written.recv()).await;
         assert!(
             matches!(first, Ok(Some(_))),

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::backoff::{Backoff, Policy};
-use kennel_client::fence::Fence;
+use kennel_client::fence::{Fence, Moment};
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{api, clock};
 use kennel_shim::identity::Identity;
@@ -236,7 +236,7 @@ impl Lease {
     pub(super) async fn claim(&mut self, stop: &CancellationToken) -> Result<Claim, LeaseError> {
         let mut watched: Option<(Value, Instant)> = None;
         loop {
-            let began = Instant::now();
+            let began = self.fence.now();
             let live = match stop.run_until_cancelled(self.get()).await {
                 None => return Ok(Claim::Stopped),
                 Some(Ok(live)) => live,
@@ -259,7 +259,7 @@ impl Lease {
                                 "watching for {seconds} seconds whether another agent renews the lease of node {}",
                                 self.node
                             );
-                            watched = Some((renewal.clone(), began));
+                            watched = Some((renewal.clone(), began.at));
                         }
                         let interval = tokio::time::sleep(WATCH_INTERVAL);
                         if stop.run_until_cancelled(interval).await.is_none() {
@@ -356,7 +356,7 @@ impl Lease {
 
     /// Writes the Lease over the version that we wrote last, and over no other agent's.
     async fn renew_once(&mut self, uid: Option<&str>) -> Result<(), RenewError> {
-        let began = Instant::now();
+        let began = self.fence.now();
         let known = self.held.clone();
         match self.write(known, uid, began).await {
             Ok(()) => return Ok(()),
@@ -377,7 +377,7 @@ impl Lease {
         &mut self,
         live: Option<Value>,
         uid: Option<&str>,
-        began: Instant,
+        began: Moment,
     ) -> Result<(), Failure> {
         let body = self.renewed(live.as_ref(), uid);
         let call = match &live {
@@ -386,7 +386,7 @@ impl Lease {
         };
         let answer = self.writer.send(&call).await?;
         self.held = Some(answer.tree()?);
-        self.fence.open_until(began + WRITE_DURATION);
+        self.fence.open_from(began, WRITE_DURATION);
         Ok(())
     }
 

@@ -159,7 +159,7 @@ async fn a_controller_only_watches_while_its_fence_is_closed() {
     assert_eq!(noted.try_recv().unwrap(), "synced");
     assert!(noted.try_recv().is_err(), "the deadline waits, too");
     let began = Instant::now();
-    fence.open_until(began + Duration::from_mins(1));
+    fence.open_from(fence.now(), Duration::from_mins(1));
     for expected in ["deadline", "1 true"] {
         assert_eq!(noted.recv().await.unwrap(), expected);
         assert_eq!(began.elapsed(), Duration::ZERO, "{expected}");
@@ -168,7 +168,7 @@ async fn a_controller_only_watches_while_its_fence_is_closed() {
     ones.send(Change::Applied(2)).await.unwrap();
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(noted.try_recv().is_err(), "it does not lead any more");
-    fence.open_until(Instant::now() + Duration::from_mins(1));
+    fence.open_from(fence.now(), Duration::from_mins(1));
     assert_eq!(noted.recv().await.unwrap(), "2 true");
     stop.cancel();
     running.await.unwrap().unwrap();
