@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use kennel_node::agent::RuntimeRecord;
+use kennel_node::agent::{Paths, RuntimeRecord};
 use kennel_node::cleanup::{self, Resources};
 use kennel_node::runtime::process;
 
@@ -118,8 +119,24 @@ pub(crate) fn used_before(data: &Path) -> anyhow::Result<Option<RuntimeRecord>> 
     if let Some(socket) = socket {
         return Ok(Some(RuntimeRecord::Cri { socket }));
     }
-    let has_processes = !process::list(data).is_empty();
-    Ok(has_processes.then_some(RuntimeRecord::Process))
+    if !process::list(data).is_empty() {
+        return Ok(Some(RuntimeRecord::Process));
+    }
+    // Agents of 0.1.0 recorded nothing else of pods in a container runtime.
+    let has_pods = has_entries(&Paths::all_pods(data));
+    let has_pods = has_pods.with_context(|| format!("cannot read {}", data.display()))?;
+    Ok(has_pods.then(|| RuntimeRecord::Cri {
+        socket: PathBuf::from(CONTAINERD_SOCKET),
+    }))
+}
+
+/// A directory that does not exist has none.
+fn has_entries(dir: &Path) -> std::io::Result<bool> {
+    match std::fs::read_dir(dir) {
+        Ok(mut entries) => Ok(entries.next().transpose()?.is_some()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn recorded_sockets(data: &Path) -> BTreeSet<PathBuf> {
@@ -274,12 +291,35 @@ mod tests {
     }
 
     #[test]
-    fn older_agents_left_traces_of_their_runtime() {
+    fn recorded_sockets_are_traces_of_a_runtime() {
         let data = tempfile::tempdir().unwrap();
         assert_eq!(used_before(data.path()).unwrap(), None);
         let socket = Path::new("/run/x.sock");
         Resources::add(data.path(), Some(socket), Path::new("/var/log")).unwrap();
         assert_eq!(used_before(data.path()).unwrap(), Some(cri("/run/x.sock")));
+    }
+
+    /// Agents of 0.1.0 wrote neither `runtime.json` nor `resources.json`, but the files of each pod.
+    #[test]
+    fn a_node_of_0_1_0_with_pods_in_containers_does_not_run_them_as_processes() {
+        let data = tempfile::tempdir().unwrap();
+        let pod = data
+            .path()
+            .join("pods/9c6da6d1-972f-4be8-905a-8560551f8cd6");
+        std::fs::create_dir_all(pod.join("containers/daemon")).unwrap();
+        std::fs::write(pod.join("etc-hosts"), "127.0.0.1 localhost\n").unwrap();
+        std::fs::create_dir_all(data.path().join("pki")).unwrap();
+        let before = used_before(data.path()).unwrap();
+        assert_eq!(before, Some(cri(CONTAINERD_SOCKET)));
+        let choice = choose(RuntimeKind::Auto, None, before.as_ref(), |_| false);
+        assert_eq!(choice.kind, SelectedRuntime::Real(cri(CONTAINERD_SOCKET)));
+        let elsewhere = choose(RuntimeKind::Auto, Some("/x"), before.as_ref(), |_| false);
+        assert_eq!(elsewhere.kind, SelectedRuntime::Real(cri("/x")));
+        // The process runtime's directory alone says nothing: an agent may have opened it once.
+        std::fs::create_dir_all(data.path().join("process/pods")).unwrap();
+        assert_eq!(used_before(data.path()).unwrap(), before);
+        std::fs::remove_dir_all(data.path().join("pods")).unwrap();
+        assert_eq!(used_before(data.path()).unwrap(), None);
     }
 
     /// What an agent of 0.1.0 left on a machine that has been restarted since: its identity, and a sandbox with a container

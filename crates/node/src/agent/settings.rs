@@ -163,7 +163,7 @@ impl Paths {
     }
 
     /// The files of all pods, below a data directory.
-    pub(crate) fn all_pods(data: &Path) -> PathBuf {
+    pub fn all_pods(data: &Path) -> PathBuf {
         data.join("pods")
     }
 }
