@@ -101,6 +101,8 @@ pub struct Server {
     _lock: Option<DataDirLock>,
 }
 
+/// The work of the thread that writes the audit log.
+const WRITES_AUDIT: &str = "writes the audit log";
 /// The work of the tasks in [`Server::listeners`].
 const ACCEPTS: &str = "accepts connections";
 const ACCEPTS_PODS: &str = "accepts connections of pods";
@@ -223,6 +225,7 @@ impl Server {
                 _ => ServerFailure::Listener,
             },
             work = self.background.ended() => ServerFailure::Task(work),
+            () = self.api.settings.audit.ended() => ServerFailure::Task(WRITES_AUDIT),
             work = self.backend.task_ended() => ServerFailure::Task(work),
         }
     }
@@ -337,6 +340,14 @@ mod tests {
     }
 
     async fn start_advertising(dir: &std::path::Path, address: Option<IpAddr>) -> Server {
+        start_with(dir, address, audit::Options::off()).await
+    }
+
+    async fn start_with(
+        dir: &std::path::Path,
+        address: Option<IpAddr>,
+        audit: audit::Options,
+    ) -> Server {
         let config = Config {
             data_dir: dir.to_owned(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -347,7 +358,7 @@ mod tests {
             token_key_days: crate::pki::keys::DAYS_DEFAULT,
             event_ttl: crate::expire::TTL_DEFAULT,
             timeouts: Timeouts::default(),
-            audit: audit::Options::off(),
+            audit,
             store: None,
             encryption_key_file: None,
             storage_quota: crate::quota::QUOTA_DEFAULT,
@@ -375,6 +386,13 @@ mod tests {
         server.background.abort();
         let failure = server.failed().await;
         assert_eq!(failure, ServerFailure::Task("renews certificates"));
+        drop(server);
+
+        let dir = tempfile::tempdir().unwrap();
+        let log = audit::Options::to(audit::Target::File(dir.path().join("audit.log")));
+        let mut server = start_with(dir.path(), None, log).await;
+        server.api.settings.audit.close().await;
+        assert_eq!(server.failed().await, ServerFailure::Task(WRITES_AUDIT));
         drop(server);
 
         let dir = tempfile::tempdir().unwrap();

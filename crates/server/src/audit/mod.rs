@@ -21,11 +21,11 @@ mod queue;
 mod response;
 mod writer;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request};
-use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 pub use file::OpenError;
 pub use options::{Bytes, DEFAULT_MAX_FILES, DEFAULT_MAX_SIZE, Options, Target};
@@ -44,8 +44,42 @@ pub struct Audit {
 
 struct Running {
     queue: Arc<Queue>,
-    /// Resolves when the writer thread has ended.
-    done: Mutex<Option<oneshot::Receiver<()>>>,
+    /// Cancelled when the writer thread has ended.
+    ended: CancellationToken,
+}
+
+impl Running {
+    /// Starts a thread that runs `write` until the queue is closed.
+    fn start(queue: Arc<Queue>, write: impl FnOnce() + Send + 'static) -> std::io::Result<Self> {
+        let ended = CancellationToken::new();
+        let end = End {
+            queue: Arc::clone(&queue),
+            ended: ended.clone(),
+        };
+        let run = move || {
+            let _end = end;
+            write();
+        };
+        let thread = std::thread::Builder::new().name("audit-writer".into());
+        drop(thread.spawn(run)?);
+        Ok(Self { queue, ended })
+    }
+}
+
+/// Dropped when the writer thread ends, also by a panic.
+struct End {
+    queue: Arc<Queue>,
+    ended: CancellationToken,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let lost = self.queue.abandon();
+        if std::thread::panicking() {
+            tracing::error!("the writer of the audit log panicked: at least {lost} lines are lost");
+        }
+        self.ended.cancel();
+    }
 }
 
 impl std::fmt::Debug for Audit {
@@ -62,20 +96,19 @@ impl Audit {
             return Ok(Self::default());
         };
         let queue = Arc::new(Queue::default());
-        let (ended, done) = oneshot::channel();
         let writer = writer::Writer::new(Arc::clone(&queue), output, options.skip_heartbeats);
-        let run = move || {
-            writer.run();
-            // The receiver may be gone.
-            let _no_receiver = ended.send(());
-        };
-        let thread = std::thread::Builder::new().name("audit-writer".into());
-        let spawned = thread.spawn(run);
-        drop(spawned.map_err(OpenError::Thread)?);
-        let done = Mutex::new(Some(done));
+        let running = Running::start(queue, move || writer.run());
         Ok(Self {
-            running: Some(Running { queue, done }),
+            running: Some(running.map_err(OpenError::Thread)?),
         })
+    }
+
+    /// Waits until nothing is written any more: after [`Self::close`], or because the writer panicked. Never, if the log is off.
+    pub(crate) async fn ended(&self) {
+        match &self.running {
+            Some(running) => running.ended.cancelled().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Begins the event of a request. Only sensitive reads have one.
@@ -110,11 +143,8 @@ impl Audit {
             return;
         };
         running.queue.close();
-        let done = running.done.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = { done }.take();
-        if let Some(done) = done
-            && tokio::time::timeout(CLOSE_TIMEOUT, done).await.is_err()
-        {
+        let ended = running.ended.cancelled();
+        if tokio::time::timeout(CLOSE_TIMEOUT, ended).await.is_err() {
             tracing::warn!("timed out writing the last lines of the audit log");
         }
     }
@@ -125,5 +155,34 @@ impl Drop for Audit {
         if let Some(running) = &self.running {
             running.queue.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pending::Event;
+    use super::*;
+
+    #[tokio::test]
+    async fn the_death_of_the_writer_is_noticed_and_what_it_leaves_is_counted() {
+        let queue = Arc::new(Queue::default());
+        for _ in 0..3 {
+            queue.push(Event::example());
+        }
+        let taken = Arc::clone(&queue);
+        let write = move || {
+            assert_eq!(taken.take().map(|events| events.len()), Some(3));
+            taken.push(Event::example());
+            panic!("a defect of the writer");
+        };
+        let running = Running::start(Arc::clone(&queue), write).unwrap();
+        let audit = Audit {
+            running: Some(running),
+        };
+        audit.ended().await;
+        assert_eq!(audit.lost(), 4);
+        queue.push(Event::example());
+        assert_eq!(audit.lost(), 5);
+        audit.close().await;
     }
 }

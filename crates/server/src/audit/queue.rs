@@ -35,6 +35,8 @@ struct State {
         reason = "moving half a kilobyte under the lock costs more"
     )]
     events: Vec<Box<Event>>,
+    /// How many events the writer took last, until it comes for more.
+    in_hand: usize,
     /// The writer waits for events.
     is_idle: bool,
     closed: bool,
@@ -79,6 +81,7 @@ impl Queue {
     #[expect(clippy::vec_box, reason = "as in `State`")]
     pub(super) fn take(&self) -> Option<Vec<Box<Event>>> {
         let mut state = self.state();
+        state.in_hand = 0;
         state.is_idle = state.events.is_empty();
         let waited = self
             .filled
@@ -95,6 +98,7 @@ impl Queue {
         });
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let events = std::mem::take(&mut state.events);
+        state.in_hand = events.len();
         (!events.is_empty()).then_some(events)
     }
 
@@ -102,6 +106,17 @@ impl Queue {
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.filled.notify_one();
+    }
+
+    /// Refuses further events, and counts those as lost that the writer, which has ended, did not write; perhaps also some that it
+    /// wrote just before. Returns how many.
+    pub(super) fn abandon(&self) -> u64 {
+        let mut state = self.state();
+        state.closed = true;
+        let left = std::mem::take(&mut state.events).len() + std::mem::take(&mut state.in_hand);
+        drop(state);
+        self.count_lost(left as u64);
+        left as u64
     }
 
     pub(super) fn count_lost(&self, lines: u64) {

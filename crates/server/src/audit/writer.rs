@@ -145,8 +145,10 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Mutex;
 
     use tempfile::TempDir;
+    use tracing_subscriber::fmt::MakeWriter;
 
     use super::super::options::{Bytes, Options, Target};
     use super::*;
@@ -214,5 +216,60 @@ mod tests {
         assert_eq!(lines.len(), 3, "{text}");
         assert_eq!(lines[0]["annotations"]["audit.kennel.dev/lost-lines"], "3");
         assert_eq!(lines[1]["verb"], "create");
+    }
+
+    /// What this thread logs.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Log {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    #[test]
+    fn the_servers_log_says_how_many_lines_a_full_queue_lost() {
+        let log = Log::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(log.clone())
+            .with_ansi(false)
+            .finish();
+        let _logged = tracing::subscriber::set_default(subscriber);
+        let dir = TempDir::new().unwrap();
+        let (mut writer, queue) = writer(dir.path());
+        let overflow = |count| {
+            while queue.overflowed() < count {
+                queue.push(Event::example());
+            }
+        };
+        let said = || {
+            let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+            let lines = text.lines().filter(|line| line.contains("was full"));
+            let lines = lines.map(|line| line.split("was full: ").last().unwrap().to_owned());
+            lines.collect::<Vec<_>>()
+        };
+        overflow(3);
+        writer.write(&[]);
+        assert_eq!(said(), ["3 lines are lost"]);
+        // Too early for another line; the end waits for nothing.
+        overflow(5);
+        writer.write(&[]);
+        assert_eq!(said().len(), 1);
+        queue.close();
+        writer.run();
+        assert_eq!(said(), ["3 lines are lost", "2 lines are lost"]);
     }
 }
