@@ -85,3 +85,15 @@ pub fn raw(data_dir: &Path, key: &str) -> Result<Option<RawValue>, OpenError> {
 pub fn discard(data_dir: &Path, key: &str) -> Result<usize, OpenError> {
     Offline::discard_damaged(data_dir, key)
 }
+
+/// The user whose certificates outlive an object that was discarded and has not been created again.
+pub fn left_with_certificates(data_dir: &Path, key: &str) -> Result<Option<String>, OpenError> {
+    if raw(data_dir, key)?.is_some() {
+        return Ok(None);
+    }
+    let row = object::row_of_key(key).filter(|row| !row.namespaced());
+    let name = key.rsplit('/').next();
+    Ok(row
+        .zip(name)
+        .and_then(|(row, name)| row.admission.revoked_user(name)))
+}

@@ -95,7 +95,15 @@ fn discard(data_dir: &Path, key: &str) -> anyhow::Result<bool> {
         count > 0,
         "no damaged object with the key {key} was set aside"
     );
-    print(&format!("Deleted the damaged bytes of {key}.\n"))?;
+    let mut text = format!("Deleted the damaged bytes of {key}.\n");
+    if let Some(user) = doctor::left_with_certificates(data_dir, key)? {
+        writeln!(
+            text,
+            "Certificates of {user} are still valid. Revoke them, unless that machine may still speak for the node:\n  \
+             kennel certs revoke {user}"
+        )?;
+    }
+    print(&text)?;
     Ok(true)
 }
 

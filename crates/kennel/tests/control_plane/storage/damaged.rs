@@ -72,7 +72,8 @@ fn a_damaged_object_is_left_out_named_and_repaired() {
     assert_eq!(created.json()["data"]["value"], "value");
     let uid = first_uid.as_str().expect("objects have uids");
     assert_eq!(created.json()["metadata"]["uid"], uid, "owners stay owners");
-    succeed("doctor", &data, &["--discard", KEY]);
+    let said = succeed("doctor", &data, &["--discard", KEY]);
+    assert_eq!(said, format!("Deleted the damaged bytes of {KEY}.\n"));
     succeed("doctor", &data, &[]);
     // The metric follows at once, so that an alert ends.
     let metrics = server.admin.ask("GET", "/metrics", b"").text();

@@ -180,7 +180,10 @@ fn a_damaged_node_keeps_its_place_in_the_pod_network() {
     assert_eq!(range(&server, "n2"), own);
 
     let data = server.kennel.data_dir();
-    succeed("doctor", &data, &["--discard", "/registry/minions/n2"]);
+    // A new machine of that name must not find the old one beside it.
+    let said = succeed("doctor", &data, &["--discard", "/registry/minions/n2"]);
+    let advice = "\n  kennel certs revoke system:node:n2\n";
+    assert!(said.ends_with(advice), "{said}");
     until_gone(&server, &format!("{NETWORKS}/n2"));
     server.is_well("a damaged node");
 }
