@@ -202,9 +202,10 @@ impl Api {
 impl Api {
     /// Objects that were set aside, and not discarded since.
     fn show_damaged(&self, page: &mut Page) {
-        let damaged = self.store.damaged().iter();
-        let damaged = damaged.filter(|value| self.store.is_set_aside(&value.key));
-        let rows = damaged.map(|value| (format!("key={:?}", value.key), 1));
+        let damaged = self.store.set_aside();
+        let rows = damaged
+            .iter()
+            .map(|value| (format!("key={:?}", value.key), 1));
         let rows: Vec<(String, u8)> = rows.collect();
         page.number(&metrics::DAMAGED, rows.len());
         page.rows(&metrics::DAMAGED_KEY, rows);

@@ -1,9 +1,9 @@
-//! Objects whose stored bytes are damaged, and which the start has therefore set aside.
+//! Objects whose stored bytes are damaged, and which the store has therefore set aside: at the start or, on etcd, while it runs.
 //!
 //! They are in no list. A request for one by name fails with 500 instead of 404, because clients act on 404: the garbage
 //! collector deletes what a missing DaemonSet owns, and the pods of a missing node. For the same reason a new object of that
 //! name is refused, since it would have another uid. A new object that gives a uid is the repaired one and keeps that uid.
-//! `kennel doctor --discard` ends the protection.
+//! `kennel doctor --discard`, or on etcd the deletion of the key, ends the protection.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -16,7 +16,7 @@ use crate::registry::Resource;
 use crate::status::{ApiError, Result};
 
 pub(crate) struct Damaged {
-    /// Reasons by key: what was set aside, and not repaired or discarded since.
+    /// Reasons by key: what the start has set aside, and what was not repaired or discarded since.
     reasons: RwLock<BTreeMap<String, String>>,
 }
 
@@ -44,20 +44,27 @@ impl Damaged {
             return Ok(());
         }
         let key = object::key(row, namespace, name);
-        let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(reason) = reasons.get(&key).cloned() else {
+        let later = || Some(store.set_aside_since_start(&key)?.reason);
+        let Some(reason) = self.found_at_start(store, &key).or_else(later) else {
             return Ok(());
         };
-        drop(reasons);
-        if !store.is_set_aside(&key) {
-            self.repaired(&key);
-            return Ok(());
-        }
         Err(ApiError::internal(format!(
-            "the stored bytes of {} {name:?} are damaged and were set aside: {reason}; `kennel doctor` on the server says how \
-             to repair or discard {key}",
+            "the stored bytes of {} {name:?} are damaged and were set aside: {reason}; {} {key}",
             row.qualified(),
+            store.repair(),
         )))
+    }
+
+    /// Why the start has set this key aside, if it still is.
+    fn found_at_start(&self, store: &dyn Store<Head>, key: &str) -> Option<String> {
+        let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
+        let reason = reasons.get(key).cloned()?;
+        drop(reasons);
+        if store.is_set_aside(key) {
+            return Some(reason);
+        }
+        self.repaired(key);
+        None
     }
 
     /// An object of this key was created.

@@ -48,7 +48,7 @@ kennel_core::metrics! {
     Gauge DAMAGED = "kennel_store_damaged_values" []
         "Stored values that could not be read and are left out.";
     Gauge DAMAGED_KEY = "kennel_store_damaged_value" ["key"]
-        "1 for each stored value that could not be read and is left out; kennel doctor shows it.";
+        "1 for each stored value that could not be read and is left out; kennel doctor shows it, and on etcd the log.";
 }
 
 /// Counters of requests, and the metrics of other components of this process.

@@ -32,8 +32,8 @@ pub(crate) fn is_revoked(store: &dyn Store<Head>, user: &str, issued: Timestamp)
             // One that cannot be read revokes everything.
             None => true,
         },
-        // So does one that a start has set aside, until it is written again.
-        None => store.damaged().iter().any(|value| value.key == key),
+        // So does one that is set aside, until it is written again or discarded.
+        None => store.is_set_aside(&key),
     }
 }
 

@@ -66,6 +66,23 @@ pub trait Store<H>: Send + Sync + 'static {
         false
     }
 
+    /// The values that are set aside now.
+    fn set_aside(&self) -> Vec<DamagedValue> {
+        let damaged = self.damaged().iter();
+        let damaged = damaged.filter(|value| self.is_set_aside(&value.key));
+        damaged.cloned().collect()
+    }
+
+    /// The value of this key, if the engine sets values aside while it runs and this one is set aside now. Cheap.
+    fn set_aside_since_start(&self, _key: &str) -> Option<DamagedValue> {
+        None
+    }
+
+    /// Where operators find how to repair what is set aside; a key follows.
+    fn repair(&self) -> &'static str {
+        "`kennel doctor` on the server says how to repair or discard"
+    }
+
     /// Whether writes can be stored. Cheap: it reads what the engine has noticed.
     fn health(&self) -> WriterHealth {
         WriterHealth::Healthy

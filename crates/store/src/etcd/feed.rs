@@ -14,7 +14,8 @@ use super::load::{self, Loaded};
 use super::proto::{
     DELETE, KeyValue, WatchCreateRequest, WatchEvent, WatchRequest, WatchResponse, signed, unsigned,
 };
-use super::shared::{Core, add};
+use super::shared::{Core, SetAside, add};
+use crate::DamagedValue;
 use crate::record::{Event, Record, Revision};
 
 /// The first pause after the watch broke; it doubles up to the longest.
@@ -261,15 +262,20 @@ impl<H: Send + Sync + 'static> Batch<'_, H> {
             own.show(&record);
             return Some(record);
         }
-        let revision = unsigned(kv.mod_revision);
+        let (created, revision) = (kv.create_revision, unsigned(kv.mod_revision));
         match self.core.reader.record(Arc::clone(key), kv) {
             Ok((record, _)) => {
                 self.forget_damaged(key);
                 Some(record)
             }
             Err(reason) => {
-                tracing::error!("the value of {key} at revision {revision} is set aside: {reason}");
-                self.core.set_aside().insert(key.to_string(), revision);
+                let damage = DamagedValue {
+                    key: key.to_string(),
+                    created,
+                    reason: reason.to_string(),
+                };
+                let (key, one) = SetAside::entry((damage, revision));
+                self.core.set_aside().insert(key, one);
                 None
             }
         }
@@ -292,12 +298,8 @@ async fn reload<H: Send + Sync + 'static>(core: &Core<H>) -> Result<(), super::E
         damaged,
         ..
     } = load::load(&core.client, &core.reader).await?;
-    let mut set_aside = core.set_aside();
-    *set_aside = damaged
-        .into_iter()
-        .map(|(value, revision)| (value.key, revision))
-        .collect();
-    drop(set_aside);
+    let damaged = damaged.into_iter().map(SetAside::entry).collect();
+    *core.set_aside() = damaged;
     core.memory.reset(records, revision);
     core.cluster.store(cluster, Ordering::Release);
     core.shown.moved();

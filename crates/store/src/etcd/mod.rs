@@ -40,7 +40,7 @@ pub use self::error::EtcdError;
 pub use self::options::{Endpoints, EndpointsError, EtcdOptions, EtcdTls, EtcdUser, Holder};
 
 use self::load::{Loaded, Reader};
-use self::shared::{Core, WRITES_UNDER_WAY};
+use self::shared::{Core, SetAside, WRITES_UNDER_WAY};
 use crate::DamagedValue;
 use crate::api::Store;
 use crate::error::{Compacted, DecodeError, RangeAtError, Unconfirmed, WriteError};
@@ -51,6 +51,9 @@ use crate::stats::Stats;
 
 /// How long closing waits for the writes under way.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// `kennel doctor` works on SQLite alone.
+const REPAIR: &str = "docs/guides/etcd.md says how to repair or discard";
 
 /// A store on etcd.
 pub struct EtcdStore<H: Send + Sync + 'static> {
@@ -84,10 +87,7 @@ impl<H: Send + Sync + 'static> EtcdStore<H> {
         let memory = Memory::new(&options.collections, records, revision, options.limits);
         let core = Arc::new(Core::new(memory, client, options, reader, held.revision));
         core.cluster.store(cluster, Ordering::Release);
-        for (value, revision) in &damaged {
-            tracing::error!("the value of {} is set aside: {}", value.key, value.reason);
-            core.set_aside().insert(value.key.clone(), *revision);
-        }
+        *core.set_aside() = damaged.iter().cloned().map(SetAside::entry).collect();
         tokio::spawn(feed::run(Arc::clone(&core)));
         tokio::spawn(confirm::run_rounds(Arc::clone(&core)));
         tokio::spawn(confirm::upkeep(Arc::clone(&core)));
@@ -202,6 +202,20 @@ impl<H: Send + Sync + 'static> Store<H> for EtcdStore<H> {
 
     fn is_set_aside(&self, key: &str) -> bool {
         self.core.set_aside().contains_key(key)
+    }
+
+    fn set_aside(&self) -> Vec<DamagedValue> {
+        let set_aside = self.core.set_aside();
+        set_aside.values().map(|one| one.damage.clone()).collect()
+    }
+
+    fn set_aside_since_start(&self, key: &str) -> Option<DamagedValue> {
+        let set_aside = self.core.set_aside();
+        set_aside.get(key).map(|one| one.damage.clone())
+    }
+
+    fn repair(&self) -> &'static str {
+        REPAIR
     }
 
     fn health(&self) -> WriterHealth {

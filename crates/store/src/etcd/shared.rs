@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::REPAIR;
 use super::client::Client;
 use super::confirm::Rounds;
 use super::health::Monitor;
@@ -17,6 +18,7 @@ use super::options::EtcdOptions;
 use super::proto::{KeyValue, unsigned};
 use super::shown::Shown;
 use super::under_way::UnderWay;
+use crate::DamagedValue;
 use crate::error::DecodeError;
 use crate::memory::Memory;
 use crate::record::{Record, Revision};
@@ -48,8 +50,8 @@ pub(super) struct Core<H> {
     pub(super) reload: Notify,
     /// The watch delivers nothing: start another one.
     pub(super) restart_watch: Notify,
-    /// Values that cannot be read, with their revisions.
-    set_aside: Mutex<HashMap<String, Revision>>,
+    /// Values that cannot be read.
+    set_aside: Mutex<HashMap<String, SetAside>>,
     pub(super) permits: Arc<Semaphore>,
     pub(super) stop: CancellationToken,
 }
@@ -65,6 +67,23 @@ pub(super) fn add(counter: &AtomicUsize) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// A value that cannot be read.
+pub(super) struct SetAside {
+    pub(super) revision: Revision,
+    pub(super) damage: DamagedValue,
+}
+
+impl SetAside {
+    /// Logs it, and returns it with its key.
+    pub(super) fn entry((damage, revision): (DamagedValue, Revision)) -> (String, Self) {
+        let DamagedValue { key, reason, .. } = &damage;
+        tracing::error!(
+            "the value of {key} at revision {revision} is set aside: {reason}; {REPAIR} it"
+        );
+        (key.clone(), Self { revision, damage })
+    }
+}
+
 /// Why one value cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreadable {
@@ -75,7 +94,7 @@ pub(super) enum Unreadable {
 }
 
 impl<H> Core<H> {
-    pub(super) fn set_aside(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
+    pub(super) fn set_aside(&self) -> MutexGuard<'_, HashMap<String, SetAside>> {
         self.set_aside
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

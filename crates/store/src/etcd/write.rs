@@ -73,7 +73,7 @@ fn plan<'a, H: Send + Sync + 'static>(
     let (expected, content) = match op {
         // A value that cannot be read is replaced.
         Op::Create { value, head, .. } => {
-            let damaged = core.set_aside().get(key).copied();
+            let damaged = core.set_aside().get(key).map(|one| one.revision);
             (damaged.unwrap_or(0), Some((value, head)))
         }
         Op::Update {

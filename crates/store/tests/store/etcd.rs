@@ -244,8 +244,16 @@ async fn a_value_that_cannot_be_read_is_set_aside_and_can_be_replaced() {
     etcd.ctl(&["put", "/a/bad", "undecodable again"]);
     store.confirm().await.unwrap();
     assert!(store.is_set_aside("/a/bad") && value(&store, "/a/bad").is_none());
+    let found = store.set_aside();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].key == "/a/bad" && found[0].reason.contains("it says so itself"));
+    assert_eq!(
+        store.set_aside_since_start("/a/bad"),
+        found.first().cloned()
+    );
     create(&store, "/a/bad", "repaired again").await.unwrap();
     assert!(!store.is_set_aside("/a/bad"));
+    assert_eq!(store.set_aside(), []);
 }
 
 #[tokio::test]

@@ -298,3 +298,51 @@ fn events_expire_with_a_lease_of_etcd() {
         }
     });
 }
+
+#[test]
+fn a_damaged_object_is_repaired_with_the_tools_of_etcd() {
+    let Some(etcd) = Etcd::start_in_memory() else {
+        return;
+    };
+    let server = Fixture::of(Kennel::start(KENNEL, &["server", "--store", &etcd.store()]));
+    for name in ["repaired", "discarded"] {
+        assert_eq!(server.create(name, "value").code, 201);
+    }
+    let code = |name: &str| {
+        let path = format!("{CONFIGMAPS}/{name}");
+        server.admin.ask("GET", &path, b"")
+    };
+    let until = |name: &str, expected: u16| {
+        eventually(Deadline::seconds(60), || match code(name).code {
+            code if code == expected => Ok(()),
+            code => Err(code),
+        });
+    };
+    let uid = code("repaired").json()["metadata"]["uid"].clone();
+    let key = |name: &str| format!("/registry/configmaps/default/{name}");
+    let print = ["get", &key("repaired"), "--print-value-only"];
+    let stored = etcd.ctl(&print);
+    for name in ["repaired", "discarded"] {
+        etcd.ctl(&["put", &key(name), stored.trim_end().get(1..).unwrap()]);
+        // Not 404: clients act on that.
+        until(name, 500);
+        let said = code(name).text();
+        assert!(said.contains("docs/guides/etcd.md says how"), "{said}");
+        assert!(!said.contains("kennel doctor"), "{said}");
+        assert!(said.contains(&key(name)), "{said}");
+    }
+    let metrics = server.admin.ask("GET", "/metrics", b"").text();
+    let line = format!("kennel_store_damaged_value{{key={:?}}} 1", key("repaired"));
+    assert!(metrics.contains(&line), "{metrics}");
+    let again = server.create("repaired", "another");
+    assert_eq!(again.code, 500, "{}", again.text());
+
+    etcd.ctl(&["put", &key("repaired"), stored.trim_end()]);
+    until("repaired", 200);
+    assert_eq!(code("repaired").json()["metadata"]["uid"], uid);
+    etcd.ctl(&["del", &key("discarded")]);
+    until("discarded", 404);
+    assert_eq!(server.create("discarded", "again").code, 201);
+    let log = server.kennel.log();
+    assert!(log.contains("is set aside"), "{log}");
+}

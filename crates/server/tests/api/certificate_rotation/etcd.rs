@@ -1,7 +1,7 @@
-//! Certificates and etcd: the end of those that a server uses with it is warned of.
+//! Certificates and etcd: the end of those that a server uses with it is warned of, and damaged revocations revoke.
 
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use http::Method;
 use kennel_server::server::{EtcdConfig, EtcdTls};
@@ -9,7 +9,7 @@ use kennel_test_support::Etcd;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use serde_json::json;
 
-use super::fixture::{DAY, Fixture, MovedClock};
+use super::fixture::{DAY, Fixture, MovedClock, Pair};
 use super::{CERTIFICATES, expiring, warnings};
 
 /// Writes a certificate for this machine of so many days, and its key.
@@ -88,5 +88,49 @@ async fn the_end_of_the_certificate_for_etcd_is_warned_of() {
 
     issue(dir.path(), "client", &issuer, begin, 120);
     assert!(expiring(&fixture).await.is_empty());
+    fixture.server.stop().await;
+}
+
+async fn until_code(fixture: &Fixture, shown: &Pair, code: u16) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while fixture.code(shown).await != code {
+        assert!(Instant::now() < deadline, "no {code} in time");
+    }
+}
+
+/// While the server runs: no start finds it.
+#[tokio::test]
+async fn a_revocation_that_etcd_damages_revokes_everything_of_the_user() {
+    let Some(etcd) = Etcd::start_in_memory() else {
+        return;
+    };
+    let config = EtcdConfig {
+        endpoints: etcd.store().parse().unwrap(),
+        tls: None,
+        user: None,
+    };
+    let fixture = Fixture::on_etcd(MovedClock::now(), config).await;
+    let old = fixture.issue("alice", "people");
+    let path = format!("{CERTIFICATES}/revoke");
+    let revoked = fixture
+        .ask(Method::POST, &path, Some(&json!({"user": "alice"})))
+        .await;
+    revoked.ok();
+    fixture.clock.advance(10);
+    let new = fixture.issue("alice", "people");
+    let codes = (fixture.code(&old).await, fixture.code(&new).await);
+    assert_eq!(codes, (401, 201));
+
+    let keys = etcd.ctl(&["get", "/registry/secrets/", "--prefix", "--keys-only"]);
+    let key = keys.lines().find(|key| key.contains("revoked-user-"));
+    let key = key.expect("the revocation is stored");
+    etcd.ctl(&["put", key, "{"]);
+    until_code(&fixture, &new, 401).await;
+    assert_eq!(fixture.code(&old).await, 401);
+    let bob = fixture.issue("bob", "people");
+    assert_eq!(fixture.code(&bob).await, 201);
+    // Discarded.
+    etcd.ctl(&["del", key]);
+    until_code(&fixture, &new, 201).await;
     fixture.server.stop().await;
 }
