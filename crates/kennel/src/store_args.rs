@@ -44,7 +44,7 @@ pub(crate) struct StoreArgs {
     )]
     store_user: Option<String>,
 
-    /// File whose first line is the password of the user of etcd
+    /// File whose first line is the password of the user of etcd; only its owner may be able to read it
     #[arg(long, value_name = "FILE", requires = "store_user")]
     store_password_file: Option<PathBuf>,
 }

@@ -4,7 +4,7 @@
 //! start without etcd takes the directory for an empty one.
 
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct EtcdConfig {
     pub endpoints: Endpoints,
     /// Required unless all members are on this machine.
     pub tls: Option<EtcdTls>,
-    /// A user of etcd, and the file of the password.
+    /// A user of etcd, and the file of the password, which only its owner may be able to read.
     pub user: Option<(String, PathBuf)>,
 }
 
@@ -88,11 +88,19 @@ pub(crate) fn refuse_without_etcd(dir: &Path) -> Result<(), StartError> {
     }
 }
 
+/// Refuses a password that others than its owner can read.
 fn user((name, file): &(String, PathBuf)) -> Result<EtcdUser, StartError> {
-    let text = std::fs::read_to_string(file).map_err(|source| StartError::PasswordFile {
+    let failed = |source| StartError::PasswordFile {
         path: file.clone(),
         source,
-    })?;
+    };
+    let metadata = std::fs::metadata(file).map_err(failed)?;
+    let mode = metadata.mode() & 0o777;
+    if metadata.is_file() && mode & 0o077 != 0 {
+        let path = file.clone();
+        return Err(StartError::PublicPassword { path, mode });
+    }
+    let text = std::fs::read_to_string(file).map_err(failed)?;
     Ok(EtcdUser {
         name: name.clone(),
         password: text.lines().next().unwrap_or_default().to_owned(),

@@ -39,6 +39,11 @@ pub enum StartError {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error(
+        "the password in {} can be read by others than its owner (mode {mode:03o}); run chmod 600",
+        path.display()
+    )]
+    PublicPassword { path: PathBuf, mode: u32 },
     #[error("cannot write {}", path.display())]
     WriteFile {
         path: PathBuf,

@@ -1,6 +1,7 @@
 //! A server whose objects are in a real etcd: a rollout over crashes of both, other servers that are refused, and what health, reads
 //! and commands say.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -177,6 +178,28 @@ fn what_does_not_belong_together_is_refused_at_start() {
         &["192.0.2.1:2379", "--store-ca-file"],
     );
     refused(&other, &["--store", "http://127.0.0.1:1"], &["etcd://"]);
+}
+
+#[test]
+fn a_password_that_others_can_read_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let password = dir.path().join("password");
+    std::fs::write(&password, "secret\n").unwrap();
+    let arguments = [
+        "--store",
+        "etcd://127.0.0.1:1",
+        "--store-user",
+        "root",
+        "--store-password-file",
+        password.to_str().unwrap(),
+    ];
+    let check = |mode, words: &[&str]| {
+        std::fs::set_permissions(&password, PermissionsExt::from_mode(mode)).unwrap();
+        refused(&dir.path().join("data"), &arguments, words);
+    };
+    let public = "can be read by others than its owner (mode 644); run chmod 600";
+    check(0o644, &["the password in", public]);
+    check(0o600, &["etcd does not answer"]);
 }
 
 #[test]
