@@ -11,6 +11,7 @@ mod archive;
 mod cipher;
 mod restore;
 mod schedule;
+mod verified;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read};
@@ -31,7 +32,7 @@ use crate::data_dir::{BACKUP_STAGING, PKI};
 use crate::object;
 use crate::seal::{KeyFileError, Keyring};
 use archive::{Content, Member};
-use cipher::{Sealer, Unsealer};
+use cipher::Unsealer;
 
 /// The version of the archive's layout.
 const FORMAT: u32 = 1;
@@ -133,7 +134,8 @@ pub fn create(data_dir: &Path, to: &Path, secret: Option<&Secret>) -> Result<Bac
         encrypted_with: offline.seal_name()?,
     };
     drop(offline);
-    let bytes = write_verified(&path, &members(&about, snapshot, &pki)?, secret)?;
+    let members = members(&about, snapshot, &pki)?;
+    let bytes = verified::write(&path, &members, secret)?;
     Ok(Backup {
         path,
         bytes,
@@ -186,64 +188,6 @@ fn add_files(members: &mut Vec<Member>, name: &str, dir: &Path) -> io::Result<()
         }
     }
     Ok(())
-}
-
-/// Writes a file under a temporary name, reads it back, and renames it. Returns its length.
-fn write_verified(
-    path: &Path,
-    members: &[Member],
-    secret: Option<&Secret>,
-) -> Result<u64, BackupError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(UNFINISHED_SUFFIX);
-    let new = path.with_file_name(name);
-    let outcome = write_synced(&new, members, secret)
-        .map_err(at(&new))
-        .and_then(|()| {
-            let verified = open(&new, secret).and_then(|from| archive::read(from, |_| Ok(())));
-            verified.map_err(|source| BackupError::Verify {
-                path: path.to_owned(),
-                source,
-            })
-        })
-        .and_then(|()| rename_synced(&new, path).map_err(at(path)));
-    if outcome.is_err() {
-        // What cannot be removed, a later scheduled backup removes.
-        let _absent = fs::remove_file(&new);
-    }
-    outcome?;
-    Ok(fs::metadata(path).map_err(at(path))?.len())
-}
-
-fn write_synced(path: &Path, members: &[Member], secret: Option<&Secret>) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    let file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    let to = io::BufWriter::new(file);
-    let written = match secret {
-        None => archive::write(to, members)?,
-        Some(secret) => archive::write(Sealer::new(to, secret)?, members)?.finish()?,
-    };
-    let file = written
-        .into_inner()
-        .map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()
-}
-
-fn rename_synced(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)?;
-    match to.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
 }
 
 /// Opens a backup, sealed or not.

@@ -384,6 +384,27 @@ mod tests {
     }
 
     #[test]
+    fn devices_are_denied_before_some_are_allowed() {
+        let root = tempfile::tempdir().unwrap();
+        let hierarchy = |name: &str| Hierarchy {
+            mount_point: root.path().join(name),
+            kind: Kind::V1(vec![name.to_owned()]),
+        };
+        let group = Cgroups(vec![hierarchy("devices"), hierarchy("cpu")]).group("kennel/c");
+        for (_, dir) in group.dirs() {
+            std::fs::create_dir_all(&dir).unwrap();
+            for file in ["devices.deny", "devices.allow"] {
+                std::fs::write(dir.join(file), "").unwrap();
+            }
+        }
+        group.restrict_devices(&["c 1:3 rwm".to_owned()]).unwrap();
+        let read = |file: &str| std::fs::read_to_string(root.path().join(file)).unwrap();
+        assert_eq!(read("devices/kennel/c/devices.deny"), "a");
+        assert_eq!(read("devices/kennel/c/devices.allow"), "c 1:3 rwm");
+        assert_eq!(read("cpu/kennel/c/devices.deny"), "");
+    }
+
+    #[test]
     fn containers_can_do_without_device_rules_and_accounts_of_block_devices() {
         let is_optional = |names: &[&str]| {
             let names = names.iter().map(|&name| name.to_owned());

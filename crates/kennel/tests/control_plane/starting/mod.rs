@@ -4,6 +4,7 @@
 mod connection_errors;
 mod container_runtime;
 mod failed_starts;
+mod health;
 mod join_line;
 mod usage;
 mod versions;

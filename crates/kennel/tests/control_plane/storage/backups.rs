@@ -17,7 +17,7 @@ pub(super) fn path(file: &Path) -> &str {
     file.to_str().unwrap()
 }
 
-fn version(object: &serde_json::Value) -> u64 {
+pub(super) fn version(object: &serde_json::Value) -> u64 {
     let version = object["metadata"]["resourceVersion"].as_str();
     version.expect("a version").parse().unwrap()
 }

@@ -1,6 +1,7 @@
 //! What operators do with the data of a server: back it up, restore it, check it, bound it.
 
 mod backups;
+mod concurrent_backups;
 mod damaged;
 mod damaged_log;
 mod damaged_owners;

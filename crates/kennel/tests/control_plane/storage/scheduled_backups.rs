@@ -132,3 +132,27 @@ fn scheduled_backups_are_sealed_with_the_first_key_and_opened_with_any() {
     );
     succeed("doctor", &restored, &[]);
 }
+
+#[test]
+fn scheduled_backups_are_sealed_with_a_passphrase() {
+    let dir = TempDir::new().unwrap();
+    let backups = dir.path().join("backups");
+    let right = private(&dir, "right", "correct horse battery\n");
+    let server = start(&backups, &["--backup-passphrase-file", path(&right)]);
+    assert_eq!(server.create("kept", "value").code, 201);
+    let backup = eventually(Deadline::seconds(30), || {
+        list(&backups).pop().ok_or("none yet")
+    });
+    let begin = b"kennel-sealed-backup 1 passphrase ";
+    assert!(fs::read(&backup).unwrap().starts_with(begin));
+    drop(server);
+    let backup = list(&backups).pop().unwrap();
+    let restored = dir.path().join("restored");
+    let said = fail("restore", &restored, &[path(&backup)], 1);
+    assert!(said.contains("--passphrase-file"), "{said}");
+    let wrong = private(&dir, "wrong", "incorrect horse battery\n");
+    let with = |file| [path(&backup), "--passphrase-file", file];
+    fail("restore", &restored, &with(path(&wrong)), 1);
+    succeed("restore", &restored, &with(path(&right)));
+    succeed("doctor", &restored, &[]);
+}

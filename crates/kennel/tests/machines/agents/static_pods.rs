@@ -1,11 +1,13 @@
 //! Static pods: files in a directory, with and without a server.
 
 use std::fs;
+use std::path::Path;
 
 use kennel_testkit::machine::{Image, Network};
 use kennel_testkit::{Agent, AgentPlan, Deadline, eventually};
 
 use super::fleet::{Engine, Fleet, TIMEOUT, is_ready, processes_with};
+use crate::process_runtime::fixture::{nap, processes};
 
 fn manifest(name: &str, words: &str) -> String {
     format!(
@@ -109,6 +111,70 @@ fn files_become_pods_without_any_server() {
         (left == 0).then_some(()).ok_or(agent_says(&agent))
     });
 }
+
+/// The nearest limit of processes for a process, from its group up to the root.
+fn pids_limit(pid: i32) -> Option<u64> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let root = match controllers {
+            "pids" => Path::new("/sys/fs/cgroup/pids"),
+            "" => Path::new("/sys/fs/cgroup"),
+            _ => return None,
+        };
+        let group = root.join(path.trim_start_matches('/'));
+        group.ancestors().find_map(|group| {
+            let limit = fs::read_to_string(group.join("pids.max")).ok()?;
+            limit.trim().parse().ok()
+        })
+    })
+}
+
+#[test]
+fn a_pod_of_processes_has_a_limit_of_4096_unless_a_flag_says_otherwise() {
+    if !kennel_testkit::machine::possible() {
+        return;
+    }
+    for (flags, limit) in [(&[][..], 4096), (&["--pod-max-pids=777"], 777)] {
+        let network = Network::new();
+        let runtime = std::iter::once("--runtime=process".to_owned());
+        let flags = flags.iter().map(|&flag: &&str| flag.to_owned());
+        let plan = AgentPlan {
+            binary: env!("CARGO_BIN_EXE_kennel").into(),
+            node: "alone".to_owned(),
+            arguments: runtime.chain(flags).collect(),
+        };
+        let agent = Agent::start(plan, Some(&network));
+        let dir = agent.manifest_dir();
+        fs::create_dir_all(&dir).unwrap();
+        let nap = nap();
+        fs::write(dir.join("nap.yaml"), NAP.replace("NAP", &nap)).unwrap();
+        eventually(Deadline::seconds(TIMEOUT), || {
+            let found = processes(&nap).into_iter().find_map(pids_limit);
+            (found == Some(limit))
+                .then_some(())
+                .ok_or_else(|| format!("{found:?}: {}", agent_says(&agent)))
+        });
+        fs::remove_file(dir.join("nap.yaml")).unwrap();
+        eventually(Deadline::seconds(TIMEOUT), || {
+            processes(&nap)
+                .is_empty()
+                .then_some(())
+                .ok_or_else(|| agent_says(&agent))
+        });
+    }
+}
+
+const NAP: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: sleeper}
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {name: c, image: none, command: [sleep, "NAP"]}
+"#;
 
 const HEART: &str = r#"
 apiVersion: v1

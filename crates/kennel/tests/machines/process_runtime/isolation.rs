@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kennel_node::runtime::{Capabilities, ContainerConfig, Error, Runtime as _, Security};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -124,6 +126,39 @@ async fn the_machines_sockets_are_out_of_reach_unless_they_are_volumes() {
     assert_eq!(fixture.output(&asked).await, stdout(&["hello"]));
     answer.join().unwrap();
     std::fs::remove_file(path).unwrap();
+    fixture.end().await;
+}
+
+/// The directory of a process's group in the version 1 hierarchy of device rules, if Kennel has groups there.
+fn device_group(pid: i32) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let mut lines = groups.lines().map(|line| line.splitn(3, ':'));
+    let path = lines.find_map(|mut fields| {
+        let controllers = fields.nth(1)?;
+        let path = fields.next()?;
+        controllers.contains("devices").then(|| path.to_owned())
+    })?;
+    let root = Path::new("/sys/fs/cgroup/devices");
+    path.starts_with("/kennel/")
+        .then(|| root.join(path.trim_start_matches('/')))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_group_of_a_container_denies_all_devices_but_the_usual_ones() {
+    let fixture = Fixture::new().await;
+    let nap = nap();
+    let id = fixture.start(&script(&format!("exec sleep {nap}"))).await;
+    until("it runs", async || !processes(&nap).is_empty()).await;
+    let group = processes(&nap).into_iter().find_map(device_group);
+    if let Some(group) = group {
+        let rules = std::fs::read_to_string(group.join("devices.list")).unwrap();
+        let has = |rule: &str| rules.lines().any(|line| line == rule);
+        assert!(has("c 1:3 rwm"), "{rules}");
+        assert!(!rules.lines().any(|line| line.starts_with('a')), "{rules}");
+    } else {
+        kennel_test_support::skip("there is no writable version 1 hierarchy of device rules");
+    }
+    fixture.runtime.stop(&id, Duration::ZERO).await.unwrap();
     fixture.end().await;
 }
 
