@@ -10,6 +10,7 @@ mod client;
 mod cluster;
 mod counters;
 mod dashboard;
+mod etcd;
 mod events;
 mod load;
 mod machine_facts;
@@ -67,7 +68,7 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 18] = [
+    const PHASES: [&str; 19] = [
         "planner",
         "idle",
         "creates",
@@ -79,6 +80,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "openapi",
         "list",
         "full",
+        "etcd",
         "cluster",
         "rollouts",
         "heartbeats",
@@ -163,6 +165,9 @@ async fn server_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> R
     }
     if wanted("list") || wanted("full") {
         large_store(report, wanted("full")).await?;
+    }
+    if wanted("etcd") {
+        etcd::measure(report).await?;
     }
     Ok(())
 }

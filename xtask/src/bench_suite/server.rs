@@ -155,7 +155,7 @@ impl Server {
 }
 
 /// The `kennel` beside this program, and an empty directory on the same disk.
-fn prepare() -> Result<(PathBuf, TempDir)> {
+pub(super) fn prepare() -> Result<(PathBuf, TempDir)> {
     let this = std::env::current_exe()?;
     let home = this
         .parent()

@@ -10,11 +10,11 @@ use kennel_server::server::Endpoints;
 use crate::inspect::print;
 use crate::migrate_args::{MigrateArgs, Place};
 
-pub(crate) async fn run(args: MigrateArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: &MigrateArgs) -> anyhow::Result<()> {
     let migration = |endpoints: &Endpoints, dir: &PathBuf| Migration {
         etcd: args.etcd(endpoints.clone()),
         dir: dir.clone(),
-        progress: Arc::new(|what| eprintln!("{what}")),
+        progress: Arc::new(tell),
     };
     let text = match (&args.from, &args.to) {
         (Place::Directory(dir), Place::Etcd(etcd)) => {
@@ -40,6 +40,12 @@ pub(crate) async fn run(args: MigrateArgs) -> anyhow::Result<()> {
         _ => anyhow::bail!("one of --from and --to is a data directory, and the other an etcd"),
     };
     print(&text)
+}
+
+/// Stdout is for the outcome.
+#[expect(clippy::print_stderr, reason = "progress of a command")]
+fn tell(what: &str) {
+    eprintln!("{what}");
 }
 
 fn summary(moved: Option<(usize, (u64, u64))>) -> String {

@@ -53,7 +53,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Playground(args) => kennel_playground::run(args).await,
             Verb::Backup(args) => backup::back_up(&args),
             Verb::Restore(args) => backup::restore(&args),
-            Verb::Migrate(args) => migrate::run(*args).await,
+            Verb::Migrate(args) => migrate::run(&args).await,
             Verb::Doctor(args) => return Ok(doctor::run(&args).await),
             Verb::Reset(args) => return Ok(reset::run(args).await),
             Verb::Why(args) => return Ok(why::run(args).await),

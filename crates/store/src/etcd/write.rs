@@ -141,7 +141,7 @@ async fn commit<H: Send + Sync + 'static>(core: &Core<H>, planned: Planned<'_, H
             }
             Err(CallError::Unclear(reason)) => {
                 let until = deadline + RESOLVE_TIMEOUT;
-                resolve(core, &planned, lease, (reason, until)).await
+                resolve(core, &planned, lease, until, &reason).await
             }
             Err(CallError::RequestTooLarge) => {
                 let own = planned.own.as_ref();
@@ -338,7 +338,8 @@ async fn resolve<H: Send + Sync + 'static>(
     core: &Core<H>,
     planned: &Planned<'_, H>,
     lease: i64,
-    (reason, deadline): (String, Instant),
+    deadline: Instant,
+    reason: &str,
 ) -> Outcome<H> {
     loop {
         tokio::time::sleep(REPEAT_PAUSE).await;
@@ -348,7 +349,7 @@ async fn resolve<H: Send + Sync + 'static>(
             Ok(response) if response.succeeded => return finish(core, planned, response).await,
             Ok(response) => return stored_before(core, planned, response, reason).await,
             Err(CallError::Unclear(_)) if Instant::now() + REPEAT_PAUSE < deadline => {}
-            Err(_) => return unknown(&reason),
+            Err(_) => return unknown(reason),
         }
     }
 }
@@ -363,7 +364,7 @@ async fn stored_before<H: Send + Sync + 'static>(
     core: &Core<H>,
     planned: &Planned<'_, H>,
     response: TxnResponse,
-    reason: String,
+    reason: &str,
 ) -> Outcome<H> {
     let newest = response
         .header
@@ -376,7 +377,7 @@ async fn stored_before<H: Send + Sync + 'static>(
         (Some(own), Some(kv)) => {
             let revision = unsigned(kv.mod_revision);
             if revision <= planned.expected || kv.value != *own.stored() {
-                return unknown(&reason);
+                return unknown(reason);
             }
             core.shown.wait(revision, deadline).await;
             written(core, planned, revision, None)
@@ -385,10 +386,10 @@ async fn stored_before<H: Send + Sync + 'static>(
             core.shown.wait(newest, deadline).await;
             match removal_of(core, planned) {
                 Some(revision) => written(core, planned, revision, None),
-                None => unknown(&reason),
+                None => unknown(reason),
             }
         }
-        _ => unknown(&reason),
+        _ => unknown(reason),
     }
 }
 

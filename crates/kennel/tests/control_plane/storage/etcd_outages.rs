@@ -102,7 +102,8 @@ fn nodes_live_on_when_etcd_was_full_for_longer_than_their_grace_period() {
     let kubectl = Kubectl::new(Version::V1_36, &server.kennel.kubeconfig());
     eventually(Deadline::seconds(120), || {
         let nodes = nodes(&kubectl);
-        let ready = nodes.iter().filter(|node| node.contains("\"True\""));
+        let is_ready = |node: &&String| node.contains("\"True\"") && node.ends_with(" null");
+        let ready = nodes.iter().filter(is_ready);
         if ready.count() == 3 {
             Ok(())
         } else {

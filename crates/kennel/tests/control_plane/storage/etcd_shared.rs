@@ -23,8 +23,8 @@ fn what_another_api_server_creates_for_itself_is_left_alone() {
     let of_another_version = ["/registry/widgets/ns/a", "/registry/widgets/ns/b"];
     let all = keys.iter().map(String::as_str).chain(of_another_version);
     let changes: Vec<_> = all.map(|key| (key, Some("k8s"))).collect();
-    etcd.change(&changes);
-    let server = Fixture::of(Kennel::start(KENNEL, &["server", "--store", &etcd.store()]));
+    let kennel = Kennel::start(KENNEL, &["server", "--store", &etcd.store()]);
+    let server = Fixture::of(kennel.restart_after(|_| etcd.change(&changes)));
     server.is_well("keys of another API server");
     let log = server.kennel.log();
     let lines = log.lines().filter(|line| line.contains("/registry/"));
