@@ -1,7 +1,7 @@
 //! LIST: which revision a list shows, and paging.
 
 use kennel_server::continuation::Continuation;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::{MAPS, MERGE, TestServer, map, names, version};
 
@@ -218,7 +218,9 @@ async fn a_list_is_read_to_its_end_though_history_has_dropped_its_revision() {
     let d = format!("{MAPS}/d");
     server.patch(MERGE, &d, &changed).await.ok();
     let mut page = first.clone();
-    let mut seen = names(&page);
+    let owned =
+        |page: &Value| -> Vec<String> { names(page).into_iter().map(str::to_owned).collect() };
+    let mut seen = owned(&page);
     while let Some(token) = page["metadata"].get("continue") {
         let next = format!("{MINE}&limit=2&continue={}", token.as_str().unwrap());
         page = server.get(&next).await.ok();
@@ -226,7 +228,7 @@ async fn a_list_is_read_to_its_end_though_history_has_dropped_its_revision() {
         for item in page["items"].as_array().unwrap() {
             assert_eq!(item.get("data"), None, "as it was: {item}");
         }
-        seen.extend(names(&page));
+        seen.extend(owned(&page));
     }
     assert_eq!(seen, ["a", "b", "c", "d", "e"]);
 
