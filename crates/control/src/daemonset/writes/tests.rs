@@ -399,7 +399,7 @@ async fn r9_2_a_failed_revision_gets_a_cause_unless_a_person_gave_one() {
 
 #[tokio::test]
 async fn r5_6_a_released_revision_loses_its_verdict_and_the_cause() {
-    let cause = cause(record(None, 1), json!("rollout failed: by hand")).await;
+    let cause = cause(record(None::<Verdict>, 1), json!("rollout failed: by hand")).await;
     assert_eq!(cause, Value::Null);
     let written = || {
         Some((
@@ -407,7 +407,7 @@ async fn r5_6_a_released_revision_loses_its_verdict_and_the_cause() {
             json!({"metadata": {"name": "p", "uid": "pu"}, "revision": 1}),
         ))
     };
-    let (_, sent) = done(record(None, 1), vec![written(), written()]).await;
+    let (_, sent) = done(record(None::<Verdict>, 1), vec![written(), written()]).await;
     let annotations = &sent[1].1["metadata"]["annotations"];
     assert_eq!(annotations.get(VERDICT), Some(&Value::Null), "{sent:?}");
 }
