@@ -146,11 +146,11 @@ fn little_growth_of_deleted_objects_ends_at_the_limit_of_nodes() {
     let path = format!("{CONFIGMAPS}/deleting");
     assert_eq!(server.admin.ask("DELETE", &path, b"").code, 200);
     fill(&server);
-    let codes = (1..200).map(|n| {
+    let mut codes = (1..200).map(|n| {
         let body = held("deleting", &"x".repeat(n * 3_500), &["a"]);
         server.admin.ask("PUT", &path, &body).code
     });
-    let last = codes.into_iter().find(|code| *code != 200);
+    let last = codes.find(|code| *code != 200);
     assert_eq!(last, Some(507));
     let used = metric(&server, "kennel_store_bytes");
     assert!(used > 1 << 20, "{used}");
