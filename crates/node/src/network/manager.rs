@@ -13,6 +13,7 @@ use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::feed::{self, Change};
 use kennel_client::write::Writer;
+use kennel_core::cidr::Cidr;
 use kennel_core::pod_network::object::{self, show_link};
 use kennel_core::pod_network::{Member, Mode};
 use kennel_network::cni::{PORTMAP, Places, Pods};
@@ -222,7 +223,7 @@ impl Manager {
         }
         say_unreachable(progress.applied.as_ref(), &applied);
         if progress.applied.replace(applied).is_none() {
-            self.say_firewall();
+            self.say_firewall(own.range);
         }
         Ok(())
     }
@@ -280,7 +281,7 @@ impl Manager {
         &mut self,
         progress: &mut Progress,
         node: &Value,
-    ) -> Result<(Ipv4Addr, kennel_core::cidr::Cidr), Obstacle> {
+    ) -> Result<(Ipv4Addr, Cidr), Obstacle> {
         let addresses = self.addresses.borrow_and_update().clone();
         let first = addresses.iter().find_map(|one| match one {
             IpAddr::V4(address) => Some(*address),
@@ -356,8 +357,9 @@ impl Manager {
     }
 
     /// A firewall's rules are its owner's: it is named, and not changed.
-    fn say_firewall(&self) {
-        let dropping = kennel_network::firewall::refusing_forwarded().unwrap_or_default();
+    fn say_firewall(&self, pods: Cidr) {
+        let dropping = kennel_network::firewall::refusing_forwarded(Some(pods));
+        let dropping = dropping.unwrap_or_default();
         if dropping.is_empty() {
             return;
         }
