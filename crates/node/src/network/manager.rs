@@ -244,12 +244,8 @@ impl Manager {
             Obstacle::Waiting(NetworkState::unavailable("FileNotRead", message))
         })?;
         if let Some(foreign) = foreign {
-            if progress.applied.is_none()
-                && !places
-                    .configurations
-                    .join(kennel_network::cni::FILE)
-                    .exists()
-            {
+            let is_left_alone = progress.applied.is_none() && !places.has_own();
+            if is_left_alone || places.has_foreign_file() {
                 return Err(Obstacle::Foreign(foreign));
             }
             let consequence = "the runtime uses the first one by name: delete it, or start the agent with --network=none";
