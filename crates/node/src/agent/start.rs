@@ -493,7 +493,10 @@ impl Agent {
     ) {
         let stop = self.stop.clone();
         let mut node = self.node.subscribe();
-        let Some(PodNetwork { mode, .. }) = self.settings.pod_network else {
+        let Some(PodNetwork {
+            mode, link_recheck, ..
+        }) = self.settings.pod_network
+        else {
             let writer = writer.clone();
             let leave = async move {
                 let registered = node
@@ -519,6 +522,7 @@ impl Agent {
             state: self.network.clone(),
             recorder: recorder.clone(),
             paths: self.settings.paths.clone(),
+            link_recheck,
         };
         self.tasks
             .spawn(async move { stop.run_until_cancelled(manager.run()).await });
