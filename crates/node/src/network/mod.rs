@@ -28,6 +28,8 @@ pub enum NetworkState {
     Starting {
         /// See [`crate::agent::PodNetwork::required`].
         required: bool,
+        /// No configuration of somebody else was found, so that the agent will most likely set up its own network.
+        expected: bool,
     },
     Unavailable {
         /// Of the condition.
