@@ -40,6 +40,11 @@ pub struct NodeArgs {
     /// [default: auto for root with a container runtime in a cluster that it has joined, else none]
     #[arg(long, value_enum, value_name = "MODE")]
     pub network: Option<NetworkMode>,
+
+    /// The shortest time between probes of a link with direct routes; for tests
+    #[arg(long, hide = true, value_name = "SECONDS")]
+    pub link_recheck_seconds: Option<u64>,
+
     /// Service proxy: what routes packets of services on this machine [default: nftables for root, else none]
     #[arg(long, env = "KENNEL_PROXY", value_enum, value_name = "PROXY")]
     pub proxy: Option<ProxyMode>,

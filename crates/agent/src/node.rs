@@ -78,6 +78,12 @@ pub async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr>
 /// How the agent is to connect pods. `joined`: the cluster assigns pod ranges, as far as the agent knows.
 fn pod_network(args: &NodeArgs, joined: bool, runtime: &str) -> anyhow::Result<Option<PodNetwork>> {
     let is_root = rustix::process::geteuid().is_root();
+    let link_recheck = args.link_recheck_seconds.map(Duration::from_secs);
+    let network = |mode, required| PodNetwork {
+        mode,
+        required,
+        link_recheck: link_recheck.unwrap_or(PodNetwork::LINK_RECHECK),
+    };
     let mode = match args.network {
         Some(NetworkMode::None) => return Ok(None),
         Some(NetworkMode::Auto) => Mode::Auto,
@@ -88,16 +94,14 @@ fn pod_network(args: &NodeArgs, joined: bool, runtime: &str) -> anyhow::Result<O
             if has_pods && !is_root {
                 tracing::info!("not root, so the agent manages no pod network");
             }
-            let (mode, required) = (Mode::Auto, false);
-            return Ok((has_pods && is_root).then_some(PodNetwork { mode, required }));
+            return Ok((has_pods && is_root).then(|| network(Mode::Auto, false)));
         }
     };
     anyhow::ensure!(
         is_root,
         "--network needs root, who may change routes: start the agent as root, or with --network=none"
     );
-    let required = true;
-    Ok(Some(PodNetwork { mode, required }))
+    Ok(Some(network(mode, true)))
 }
 
 pub fn settings(

@@ -215,19 +215,25 @@ fn every_test_of_a_rollout_rule_is_in_the_table() {
     );
 }
 
-#[test]
-fn no_rollout_rule_is_missing() {
-    let text = fs::read_to_string(root().join("docs/spec/rollouts.md")).unwrap();
+/// The rules that a specification names, such as `R3.2`.
+fn ruled(letter: char, text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '.');
     let words = words.map(|word| word.trim_end_matches('.'));
     let numbers = |word: &&str| {
-        let rest = word.strip_prefix('R').unwrap_or_default();
+        let rest = word.strip_prefix(letter).unwrap_or_default();
         let mut parts = rest.split('.');
         !rest.is_empty() && parts.all(|part| part.parse::<u8>().is_ok())
     };
-    let ruled: BTreeSet<&str> = words.filter(numbers).collect();
-    assert!(ruled.len() > 40, "{ruled:?}");
-    let listed: BTreeSet<String> = rollout_rows().into_iter().map(|(rule, ..)| rule).collect();
+    words.filter(numbers).collect()
+}
+
+/// Each rule of a specification has a row, or rows for its parts. `least` is how many rules it has, at least.
+fn every_rule_is_listed(specification: &str, letter: char, least: usize) {
+    let text = fs::read_to_string(root().join(specification)).unwrap();
+    let ruled = ruled(letter, &text);
+    assert!(ruled.len() >= least, "{ruled:?}");
+    let rows = all_rows().into_iter().map(|(rule, ..)| rule);
+    let listed: BTreeSet<String> = rows.collect();
     for rule in ruled {
         let of_it = format!("{rule}.");
         let found = listed
@@ -235,4 +241,14 @@ fn no_rollout_rule_is_missing() {
             .any(|row| row == rule || row.starts_with(&of_it));
         assert!(found, "rule {rule} is missing in docs/conformance.md");
     }
+}
+
+#[test]
+fn no_rollout_rule_is_missing() {
+    every_rule_is_listed("docs/spec/rollouts.md", 'R', 41);
+}
+
+#[test]
+fn no_network_rule_is_missing() {
+    every_rule_is_listed("docs/spec/services.md", 'N', 19);
 }

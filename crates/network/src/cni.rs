@@ -83,7 +83,17 @@ impl Places {
         self.plugins.iter().any(|dir| dir.join(name).exists())
     }
 
-    /// Writes the configuration if it differs. Returns whether it did.
+    /// Whether our configuration is there, be it whole or not.
+    pub fn has_own(&self) -> bool {
+        is_ours(&self.file())
+    }
+
+    /// Whether somebody else's configuration has the name of our file.
+    pub fn has_foreign_file(&self) -> bool {
+        self.file().exists() && !self.has_own()
+    }
+
+    /// Writes the configuration if it differs. Returns whether it did. Never writes over that of somebody else.
     pub fn write(&self, pods: &Pods) -> Result<bool, Error> {
         let text = format!("{:#}\n", self.configuration(pods));
         let path = self.file();
@@ -95,13 +105,12 @@ impl Places {
             path: path.clone(),
             error,
         };
+        if self.has_foreign_file() {
+            let error = io::Error::other("it is somebody else's");
+            return Err(failed(error));
+        }
         std::fs::create_dir_all(&self.configurations).map_err(failed)?;
         // In place: containerd passes over files that are moved there.
-        let failed = |error| Error::File {
-            what: "write the CNI configuration",
-            path: path.clone(),
-            error,
-        };
         std::fs::write(&path, text).map_err(failed)?;
         Ok(true)
     }
@@ -140,14 +149,17 @@ impl Places {
     }
 }
 
-/// Whether the file has our name and our network in it. One that cannot be read is not ours.
+/// Whether the file has our name and our network in it, or is what a write of ours left that was interrupted: empty, or no JSON.
+/// One that cannot be read is not ours.
 fn is_ours(path: &Path) -> bool {
     if path.file_name().and_then(|name| name.to_str()) != Some(FILE) {
         return false;
     }
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let parsed: Value = serde_json::from_str(&text).unwrap_or_default();
-    parsed["name"] == NAME
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return false;
+    };
+    let parsed = serde_json::from_str::<Value>(&text);
+    parsed.map_or(true, |parsed| parsed["name"] == NAME)
 }
 
 #[cfg(test)]
@@ -199,10 +211,30 @@ mod tests {
         let flannel = places.configurations.join("10-flannel.conflist");
         std::fs::write(&flannel, "{}").unwrap();
         assert_eq!(places.foreign().unwrap(), Some(flannel));
-        let own_name = places.file();
-        std::fs::write(&own_name, r#"{"name": "mine"}"#).unwrap();
-        assert!(!places.remove().unwrap());
-        assert!(own_name.exists());
+    }
+
+    #[test]
+    fn n1_2_a_foreign_file_with_our_name_is_left_alone_and_our_torn_write_is_not_foreign() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = places(dir.path());
+        std::fs::create_dir_all(&places.configurations).unwrap();
+        let file = places.file();
+        for foreign in [r#"{"name": "mine"}"#, "{}", "[]"] {
+            std::fs::write(&file, foreign).unwrap();
+            assert_eq!(places.foreign().unwrap().as_ref(), Some(&file), "{foreign}");
+            assert!(places.has_foreign_file() && !places.has_own(), "{foreign}");
+            places.write(&pods(1450)).unwrap_err();
+            assert!(!places.remove().unwrap());
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), foreign);
+        }
+        for torn in ["", "{\n  \"cniVersion\": \"0.4.0\",\n  \"na"] {
+            std::fs::write(&file, torn).unwrap();
+            assert_eq!(places.foreign().unwrap(), None, "{torn}");
+            assert!(places.has_own() && !places.has_foreign_file(), "{torn}");
+            assert_eq!(places.own_configuration(), None);
+            assert!(places.write(&pods(1450)).unwrap());
+            assert!(places.own_configuration().is_some());
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Checks the pod network of this machine from outside, and says what to do. Changes nothing.
 
 mod packets;
+mod paths;
+mod services;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::net::Ipv4Addr;
 
 use kennel_core::cidr::Cidr;
 pub(crate) use packets::VxlanMtu;
@@ -14,9 +14,6 @@ use serde_json::Value;
 
 use crate::kernel::{HostRoute, Kernel};
 use crate::{Error, cni, firewall, lock, masquerade, sysctl};
-
-/// For one answer of a name server.
-const DNS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,16 +64,19 @@ pub async fn examine(options: &Options) -> Result<Vec<Finding>, Error> {
         findings.push(masquerading()?);
     }
     findings.push(route_finding(&routes, configuration.as_ref()));
+    let pods = configuration.as_ref().and_then(own_range);
     findings.push(packets::forwarded(
-        &firewall::refusing_forwarded()?,
-        firewall::legacy(),
+        &firewall::refusing_forwarded(pods)?,
+        firewall::legacy(pods),
     ));
     if vxlan.is_some() {
         findings.extend(packets::checksums());
-        findings.extend(packets::vxlan(&kernel, &routes).await?);
+        findings.extend(paths::vxlan(&kernel, &routes).await?);
     }
+    findings.extend(paths::direct(&kernel, &routes).await?);
     findings.push(packets::reverse_path());
-    findings.push(names(options));
+    findings.push(services::rules(options.dns)?);
+    findings.push(services::names(options, &firewall::dns_services()?));
     Ok(findings)
 }
 
@@ -194,51 +194,4 @@ fn route_finding(routes: &[HostRoute], configuration: Option<&Value>) -> Finding
 fn own_range(configuration: &Value) -> Option<Cidr> {
     let subnet = &configuration["plugins"][0]["ipam"]["ranges"][0][0]["subnet"];
     subnet.as_str()?.parse().ok()
-}
-
-fn names(options: &Options) -> Finding {
-    let (server, name) = (options.dns, &options.name);
-    match resolve(server, name) {
-        Ok(addresses) if addresses.is_empty() => Finding::problem(format!(
-            "names: {server} answers, and knows no {name}: is its domain another one (--cluster-domain)?"
-        )),
-        Ok(addresses) => {
-            let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-            Finding::ok(format!(
-                "names: {server} says that {name} is {}",
-                shown.join(", ")
-            ))
-        }
-        Err(error) => Finding::problem(format!(
-            "names: the cluster's DNS at {server} does not answer ({error}): check `kubectl get service -n kube-system kube-dns`, and \
-             the agent's service proxy"
-        )),
-    }
-}
-
-fn resolve(server: Ipv4Addr, name: &str) -> io::Result<Vec<Ipv4Addr>> {
-    use simple_dns::{CLASS, Name, Packet, QCLASS, QTYPE, Question, TYPE, rdata::RData};
-    let invalid = |error: simple_dns::SimpleDnsError| io::Error::other(error.to_string());
-    let mut query = Packet::new_query(0x6b65);
-    query.set_flags(simple_dns::PacketFlag::RECURSION_DESIRED);
-    let kind = (QTYPE::TYPE(TYPE::A), QCLASS::CLASS(CLASS::IN));
-    let name = Name::new(name).map_err(invalid)?;
-    query
-        .questions
-        .push(Question::new(name, kind.0, kind.1, false));
-    let socket = UdpSocket::bind(SocketAddr::from(([0; 4], 0)))?;
-    socket.set_read_timeout(Some(DNS_TIMEOUT))?;
-    socket.connect(SocketAddr::new(IpAddr::V4(server), 53))?;
-    socket.send(&query.build_bytes_vec().map_err(invalid)?)?;
-    let mut bytes = [0; 1500];
-    let length = socket.recv(&mut bytes)?;
-    let answer = Packet::parse(&bytes[..length]).map_err(invalid)?;
-    let addresses = answer
-        .answers
-        .iter()
-        .filter_map(|record| match &record.rdata {
-            RData::A(a) => Some(Ipv4Addr::from(a.address)),
-            _ => None,
-        });
-    Ok(addresses.collect())
 }

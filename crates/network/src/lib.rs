@@ -28,4 +28,4 @@ pub mod sysctl;
 mod tests;
 
 pub use error::Error;
-pub use network::{Applied, Network, cleanup};
+pub use network::{Applied, Network, Probed, cleanup, refuse_overlap};

@@ -59,7 +59,7 @@ impl Network {
         self.kernel.underlay(address).await
     }
 
-    /// The route of somebody else that the pods' range overlaps, if there is one.
+    /// Fails with [`Error::Overlap`] if the pods' range overlaps a route of somebody else.
     pub async fn overlap(&self, cluster: Cidr) -> Result<(), Error> {
         let routes = self.kernel.routes().await?;
         overlap::of_pods(&routes, cluster)
@@ -106,17 +106,20 @@ impl Network {
         Ok(applied)
     }
 
-    /// Makes the kernel's state that of the plan, whatever it is. A network that stands stays after a failure, and repeating
-    /// this continues where it ended; of one that cannot be set up, nothing is left.
+    /// Makes the kernel's state that of the plan, whatever it is. A new network is refused if its range overlaps a route. One
+    /// that stands stays after a failure, and repeating this continues where it ended; of one that cannot be set up, nothing is left.
     pub async fn apply<'a>(
         &mut self,
         own: &Member,
         others: impl IntoIterator<Item = &'a Member>,
         cluster: Cidr,
     ) -> Result<Applied, Error> {
-        self.overlap(cluster).await?;
         if !self.stands {
-            self.stands = self.exists().await?;
+            self.stands = exists(&self.kernel).await?;
+        }
+        // A network that stands carries packets, whatever routes were added since: the caller says so.
+        if !self.stands {
+            self.overlap(cluster).await?;
         }
         self.current = None;
         let applied = self.apply_all(own, others, cluster).await;
@@ -126,17 +129,6 @@ impl Network {
             Err(_) => {}
         }
         applied
-    }
-
-    async fn exists(&self) -> Result<bool, Error> {
-        Ok(self.kernel.vxlan_index().await?.is_some()
-            || self
-                .kernel
-                .routes()
-                .await?
-                .iter()
-                .any(|route| route.is_ours)
-            || masquerade::exists()?)
     }
 
     /// Removes what a failed start has made.
@@ -209,20 +201,56 @@ impl Network {
         );
     }
 
-    /// Whether the link carries packets of pods, by probes to some of its other nodes.
-    pub async fn probe(own: &Member, peers: &[Ipv4Addr]) -> Result<bool, Error> {
-        for peer in peers.iter().take(PROBES_MAX) {
-            let answers = probe::answers(own.probe_address(), *peer).await;
-            let answers = answers.map_err(|error| Error::Kernel {
-                what: format!("probe the link to {peer}"),
-                error,
-            })?;
-            if answers {
-                return Ok(true);
+    /// Whether the link carries packets of pods, by probes to some of its other nodes: of each, its address and that of the
+    /// probe.
+    pub async fn probe(own: &Member, peers: &[(Ipv4Addr, Ipv4Addr)]) -> Result<Probed, Error> {
+        let mut found = Probed::NoNode;
+        for (node, probed) in peers.iter().take(PROBES_MAX) {
+            if answers(own.probe_address(), *probed).await? {
+                return Ok(Probed::Carries);
+            }
+            if found == Probed::NoNode && answers(own.address, *node).await? {
+                found = Probed::Drops;
             }
         }
-        Ok(false)
+        Ok(found)
     }
+}
+
+/// Whether an agent has made a network, in this run or an earlier one.
+async fn exists(kernel: &Kernel) -> Result<bool, Error> {
+    let routes = kernel.routes().await?;
+    Ok(kernel.vxlan_index().await?.is_some()
+        || routes.iter().any(|route| route.is_ours)
+        || masquerade::exists()?)
+}
+
+/// Fails with [`Error::Overlap`] if this machine would refuse a new network for its routes. One that stands stays.
+pub async fn refuse_overlap(cluster: Cidr) -> Result<(), Error> {
+    let kernel = Kernel::open()?;
+    if exists(&kernel).await? {
+        return Ok(());
+    }
+    overlap::of_pods(&kernel.routes().await?, cluster)
+}
+
+/// What probes have found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// A node has answered a pod's address.
+    Carries,
+    /// Nodes answer this node's address, and no pod's.
+    Drops,
+    /// No node answers at all: they may be down.
+    NoNode,
+}
+
+async fn answers(from: Ipv4Addr, to: Ipv4Addr) -> Result<bool, Error> {
+    let answers = probe::answers(from, to).await;
+    answers.map_err(|error| Error::Kernel {
+        what: format!("probe the link to {to}"),
+        error,
+    })
 }
 
 /// Removes everything that agents of this network namespace made, and our CNI configurations in these places. Returns what was

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use kennel_core::cidr::Cidr;
+use kennel_core::pod_network::plan::plan;
 use kennel_core::pod_network::{Member, Mode};
 use rustix::thread::UnshareFlags;
 
@@ -20,7 +22,7 @@ const STATE: &str = "ip route show proto 75; ip neigh show dev kennel-vxlan; bri
     deprecated,
     reason = "the safe function; it is deprecated because of CLONE_FILES, which is not used here"
 )]
-fn own_network() -> bool {
+pub(crate) fn own_network() -> bool {
     if !rustix::process::geteuid().is_root() {
         kennel_test_support::skip("network namespaces need root");
         return false;
@@ -30,7 +32,7 @@ fn own_network() -> bool {
 }
 
 /// The lines that a script prints, sorted.
-fn lines(script: &str) -> Vec<String> {
+pub(crate) fn lines(script: &str) -> Vec<String> {
     let output = Command::new("sh").args(["-ec", script]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script}: {said}");
@@ -54,6 +56,36 @@ fn member(number: u8, random: &mut fastrand::Rng) -> Member {
             .unwrap(),
         direct: *random.choice(&[None, Some(true), Some(false)]).unwrap(),
     }
+}
+
+/// A change of one of 5,000 nodes has every agent make its plan anew, all of it.
+#[test]
+fn n1_4_the_plan_of_5000_nodes_takes_milliseconds() {
+    let members: Vec<Member> = (0..5_000_u16)
+        .map(|number| {
+            let [high, low] = number.to_be_bytes();
+            // Every second one is behind a router.
+            let address = [10, low % 2, high, low].into();
+            Member {
+                node: format!("node-{number}").into(),
+                range: Cidr::containing([10, 128 + high, low, 0].into(), 24),
+                address,
+                link: Cidr::containing(address, 16),
+                mode: Mode::Auto,
+                direct: Some(true),
+            }
+        })
+        .collect();
+    let mut fastest = Duration::MAX;
+    for _ in 0..10 {
+        let started_at = Instant::now();
+        let plan = plan(&members[0], &members);
+        fastest = fastest.min(started_at.elapsed());
+        assert_eq!(plan.neighbours.len() + plan.direct_nodes.len(), 4_999);
+    }
+    println!("the plan of 5,000 nodes: {fastest:?}");
+    // Of a debug build, on a busy machine.
+    assert!(fastest < Duration::from_secs(1), "{fastest:?}");
 }
 
 #[test]

@@ -259,6 +259,7 @@ fn node_config(
         listen: None,
         api_host: network.map(|network| network.subnet.gateway().into()),
         cluster_domain: CLUSTER_DOMAIN.to_owned(),
+        cluster_cidr: None,
     })
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context as _;
 use async_trait::async_trait;
 use kennel_control::certificates::{Authority, AuthorityError};
+use kennel_core::cidr::Cidr;
 use kennel_node::agent::identity::rotate::Certifier;
 use kennel_node::agent::identity::{
     Authorities, Certificate, CertificateRequest, Expirations, IdentityError, unusable,
@@ -42,6 +43,8 @@ pub struct NodeConfig {
     /// The API server's address for containers, if the server listens on all addresses.
     pub api_host: Option<IpAddr>,
     pub cluster_domain: String,
+    /// The range of all pods.
+    pub cluster_cidr: Option<Cidr>,
 }
 
 /// What a node needs of its API server.
@@ -79,6 +82,30 @@ pub struct EmbeddedNode {
     _lock: Lock,
 }
 
+/// A node that is to make a pod network would never be ready beside a route to a part of its range. Whatever else keeps it from
+/// being ready, its condition says.
+async fn refuse_overlap(
+    settings: &Settings,
+    runtime: &dyn Runtime,
+    cluster: Cidr,
+) -> anyhow::Result<()> {
+    if settings.pod_network.is_none() {
+        return Ok(());
+    }
+    let is_left_to_others = match runtime.cni().await {
+        Ok(Some(places)) => !matches!(places.foreign(), Ok(None)) && !places.has_own(),
+        Ok(None) => false,
+        Err(_) => true,
+    };
+    if is_left_to_others {
+        return Ok(());
+    }
+    match kennel_network::refuse_overlap(cluster).await {
+        Err(error @ kennel_network::Error::Overlap { .. }) => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 impl EmbeddedNode {
     /// Locks the data directory, binds the port and opens the runtime; fails on invalid flags.
     pub async fn prepare(config: NodeConfig, server: ServerHandle) -> anyhow::Result<Self> {
@@ -106,6 +133,9 @@ impl EmbeddedNode {
         if settings.pod_network.is_some_and(|network| network.required) {
             // Fails here, and not each time that the supervisor starts the node.
             drop(kennel_network::lock::Lock::take()?);
+        }
+        if let Some(cluster) = config.cluster_cidr {
+            refuse_overlap(&settings, &*runtime.runtime, cluster).await?;
         }
         let certificates = &server.certificates;
         let signer = LocalSigner(certificates.authority.clone());

@@ -136,6 +136,7 @@ async fn prepare_node(args: &UpArgs, server: &Server) -> anyhow::Result<Option<E
         listen: args.node_listen,
         api_host: None,
         cluster_domain: args.server.dns.zone.cluster_domain.clone(),
+        cluster_cidr: Some(args.cluster_cidr.0),
     };
     let node = EmbeddedNode::prepare(config, ServerHandle::of(server)).await?;
     Ok(Some(node))

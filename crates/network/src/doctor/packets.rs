@@ -3,17 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::Ipv4Addr;
-
 use serde_json::Value;
 
 use super::Finding;
-use crate::firewall::{self, Legacy};
-use crate::kernel::{DEVICE, HostRoute, Kernel, OVERHEAD, PORT};
-use crate::{Error, probe, sysctl};
+use crate::firewall::Legacy;
+use crate::kernel::{DEVICE, HostRoute, Kernel, OVERHEAD};
+use crate::{Error, sysctl};
 
-/// Nodes that are asked whether VXLAN leads to them. One answer suffices.
-const NODES_ASKED: usize = 3;
 /// Devices that a line names.
 const NAMES_MAX: usize = 3;
 /// The first kernel that computes checksums of masqueraded VXLAN packets correctly.
@@ -116,8 +112,11 @@ pub(super) fn forwarded(refusing: &[String], legacy: Legacy) -> Finding {
 
 /// Says something only of kernels that need a setting, which cannot be read.
 pub(super) fn checksums() -> Option<Finding> {
-    let release = sysctl::read("kernel/osrelease").ok()?;
-    let version = version(&release)?;
+    checksums_of(&sysctl::read("kernel/osrelease").ok()?)
+}
+
+fn checksums_of(release: &str) -> Option<Finding> {
+    let version = version(release)?;
     (version < CHECKSUMS).then(|| {
         Finding::problem(format!(
             "checksums: the kernel {release} is older than {}.{} and computes those of masqueraded VXLAN packets wrongly: \
@@ -132,59 +131,9 @@ pub(super) fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Whether nodes answer through VXLAN, which takes UDP in both directions.
-pub(super) async fn vxlan(kernel: &Kernel, routes: &[HostRoute]) -> Result<Option<Finding>, Error> {
-    let (Some(device), Some(own)) = (kernel.vxlan_index().await?, kernel.tunnel_address().await?)
-    else {
-        return Ok(None);
-    };
-    let through = |route: &&HostRoute| route.is_ours && route.device == device;
-    let mut nodes: Vec<Ipv4Addr> = routes
-        .iter()
-        .filter(through)
-        .map(|route| route.destination.base())
-        .collect();
-    if nodes.is_empty() {
-        return Ok(None);
-    }
-    fastrand::shuffle(&mut nodes);
-    nodes.truncate(NODES_ASKED);
-    for node in &nodes {
-        match probe::answers(own, *node).await {
-            Ok(true) => {
-                return Ok(Some(Finding::ok(format!(
-                    "VXLAN: the node with {node} answers"
-                ))));
-            }
-            Ok(false) => {}
-            Err(error) => {
-                return Ok(Some(Finding::problem(format!(
-                    "VXLAN: cannot ask other nodes: {error}"
-                ))));
-            }
-        }
-    }
-    Ok(Some(silent(&nodes, &firewall::refusing_incoming()?)))
-}
-
-/// `refusing` are chains of this machine.
-fn silent(nodes: &[Ipv4Addr], refusing: &[String]) -> Finding {
-    let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-    let here = if refusing.is_empty() {
-        String::new()
-    } else {
-        format!(
-            "; here, {} drops what no rule of it accepts",
-            refusing.join("; ")
-        )
-    };
-    Finding::problem(format!(
-        "VXLAN: no answer from {} through {DEVICE}: accept UDP port {PORT} between all machines, and ICMP from {DEVICE}{here}",
-        nodes.join(", ")
-    ))
-}
-
-/// The stricter setting of all devices and of a device is the device's.
+/// The stricter setting of all devices and of a device is the device's. Strict filters drop nothing of the pod network, so that no
+/// setting is a problem: packets from other nodes' pods come by the device of the route back to them, because both ends decide alike
+/// for direct routes or VXLAN; packets of nodes in VXLAN have the address that is routed there; and each pod has a route of its own.
 pub(super) fn reverse_path() -> Finding {
     let read = |name: &str| sysctl::read(&format!("net/ipv4/conf/{name}/rp_filter"));
     let all = match read("all") {

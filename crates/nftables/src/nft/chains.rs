@@ -2,7 +2,7 @@
 
 use crate::netlink::{DUMP, Message, Request, attributes};
 
-use super::{GET_RULE, IPV4, message};
+use super::{IPV4, message};
 
 const GET_CHAIN: u16 = message(4);
 /// Of hooks.
@@ -11,7 +11,6 @@ const FORWARD: u32 = 2;
 /// Tables of both versions of IP.
 const INET: u8 = 1;
 const DROP: u32 = 0;
-const ACCEPT: u32 = 1;
 
 /// A chain with a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,54 +54,6 @@ impl BaseChain {
     }
 }
 
-/// A request for the rules of a chain.
-pub fn rule_messages(mut request: Request, chain: &BaseChain) -> Request {
-    request.push(GET_RULE, DUMP, chain.family, 0, |rules| {
-        rules.text(1, &chain.table);
-        rules.text(2, &chain.name);
-    });
-    request
-}
-
-/// What the rule in an answer to [`rule_messages`] does with every packet; `None` if it does not end the way of each.
-pub fn verdict_in(message: &Message<'_>) -> Option<Verdict> {
-    let (_, list) = message.attributes().find(|(kind, _)| *kind == 4)?;
-    let mut verdict = None;
-    for (_, expression) in attributes(list) {
-        let find = |wanted: u16| attributes(expression).find(|(kind, _)| *kind == wanted);
-        let (_, name) = find(1)?;
-        let data = find(2).map_or(&[][..], |(_, data)| data);
-        verdict = match &*text(name) {
-            "counter" | "log" => continue,
-            "reject" => Some(Verdict::Refuse),
-            "immediate" => Some(immediate(data)?),
-            // A target of iptables.
-            "target" => Some(target(data)?),
-            _ => return None,
-        };
-    }
-    verdict
-}
-
-fn immediate(data: &[u8]) -> Option<Verdict> {
-    let nested = |bytes, wanted: u16| attributes(bytes).find(|(kind, _)| *kind == wanted);
-    let (_, value) = nested(data, 2)?;
-    let (_, verdict) = nested(value, 2)?;
-    let (_, code) = nested(verdict, 1)?;
-    match number(code)? {
-        DROP => Some(Verdict::Refuse),
-        ACCEPT => Some(Verdict::Accept),
-        _ => None,
-    }
-}
-
-fn target(data: &[u8]) -> Option<Verdict> {
-    let (_, name) = attributes(data).find(|(kind, _)| *kind == 1)?;
-    ["REJECT", "DROP"]
-        .contains(&&*text(name))
-        .then_some(Verdict::Refuse)
-}
-
 /// A request for the chains of all families.
 pub fn chain_messages(mut request: Request) -> Request {
     request.push(GET_CHAIN, DUMP, 0, 0, |_| {});
@@ -136,11 +87,11 @@ fn hook_in(nested: &[u8]) -> Option<u32> {
     number(value)
 }
 
-fn text(value: &[u8]) -> String {
+pub(super) fn text(value: &[u8]) -> String {
     let value = value.strip_suffix(&[0]).unwrap_or(value);
     String::from_utf8_lossy(value).into_owned()
 }
 
-fn number(value: &[u8]) -> Option<u32> {
+pub(super) fn number(value: &[u8]) -> Option<u32> {
     value.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }

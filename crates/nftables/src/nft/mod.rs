@@ -3,11 +3,13 @@
 mod chains;
 mod elements;
 mod expression;
+mod rules;
 mod transaction;
 
-pub use chains::{BaseChain, Verdict, chain_in, chain_messages, rule_messages, verdict_in};
+pub use chains::{BaseChain, Verdict, chain_in, chain_messages};
 pub use elements::{Data, Element, Words};
 pub use expression::{DESTINATION_CHANGED, Expression, LOCAL, MASQUERADE_MARK, Register};
+pub use rules::{Outcome, Packets, outcome_in, rule_messages};
 pub use transaction::{
     Change, Hook, MapData, SetKind, Transaction, element_messages, elements_in, generation_message,
     generation_of, table_message, table_of,

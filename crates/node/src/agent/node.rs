@@ -85,7 +85,7 @@ pub fn network_condition(state: &NetworkState, stored: &Value, boot_id: &str) ->
             "the pod network is ready",
         )),
         NetworkState::Unavailable { reason, message } => Some(network_is(true, reason, message)),
-        NetworkState::Starting { required } => {
+        NetworkState::Starting { required, expected } => {
             let ours = ours().filter(|(_, reason)| *reason != network::REASON_OFF);
             let same_boot = stored["status"]["nodeInfo"]["bootID"] == boot_id;
             match ours {
@@ -96,7 +96,11 @@ pub fn network_condition(state: &NetworkState, stored: &Value, boot_id: &str) ->
                     Some(network_is(unavailable, reason, message))
                 }
                 Some(_) => Some(network_starts()),
-                None => required.then(network_starts),
+                None => {
+                    let stored = stored_condition(stored, &ConditionType::NetworkUnavailable);
+                    let is_first = *expected && stored.is_none();
+                    (*required || is_first).then(network_starts)
+                }
             }
         }
         NetworkState::Off => {
@@ -355,7 +359,11 @@ mod tests {
                 .collect();
             let stored =
                 json!({"status": {"conditions": conditions, "nodeInfo": {"bootID": "first"}}});
-            let found = network_condition(&NetworkState::Starting { required }, &stored, boot);
+            let state = NetworkState::Starting {
+                required,
+                expected: false,
+            };
+            let found = network_condition(&state, &stored, boot);
             let found = found.as_ref().map(|one| (one.is_true(), &*one.reason));
             assert_eq!(found, expected, "{stored} {required} {boot}");
         };
@@ -386,6 +394,28 @@ mod tests {
         // Of a CNI daemon, or left to one.
         for reason in ["NoRouteCreated", network::REASON_OFF] {
             check(Some(("False", reason)), false, "second", None);
+        }
+    }
+
+    #[test]
+    fn n1_6_a_new_node_waits_for_the_network_that_nobody_asked_for_and_is_left_to_others() {
+        let starting = NetworkState::Starting {
+            required: false,
+            expected: true,
+        };
+        let condition = network_condition(&starting, &json!({}), "first").unwrap();
+        assert_eq!(
+            (condition.is_true(), &*condition.reason),
+            (true, "PodNetworkStarting")
+        );
+        let stored = json!({"status": {"conditions": to_api(&[condition], &json!({}), "then")}});
+        let left = network_condition(&NetworkState::Off, &stored, "first").unwrap();
+        assert_eq!((left.is_true(), &*left.reason), (false, "PodNetworkOff"));
+        // A condition that somebody else writes, or that an earlier agent left to others, stays.
+        for reason in ["NoRouteCreated", network::REASON_OFF] {
+            let stored = json!({"status": {"conditions": [
+                {"type": "NetworkUnavailable", "status": "False", "reason": reason, "message": "why"}]}});
+            assert_eq!(network_condition(&starting, &stored, "first"), None);
         }
     }
 

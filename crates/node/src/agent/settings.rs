@@ -85,9 +85,16 @@ pub(crate) const POD_ADDRESSES: &str = "pod-addresses";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodNetwork {
     pub mode: Mode,
-    /// Whether a user has asked for it: then the agent does not start without it. Otherwise nothing is said of it until the
-    /// container runtime answers and has no network of somebody else.
+    /// Whether a user has asked for it: then the agent does not start without it. Otherwise the agent leaves the network to a
+    /// configuration of somebody else.
     pub required: bool,
+    /// The shortest time between probes of a link with direct routes.
+    pub link_recheck: Duration,
+}
+
+impl PodNetwork {
+    /// Of [`Self::link_recheck`]. Each change is an event for all agents, and links seldom begin to drop packets.
+    pub const LINK_RECHECK: Duration = Duration::from_mins(5);
 }
 
 /// The address of the API server.

@@ -22,6 +22,7 @@ use kennel_client::metrics::Observed;
 use kennel_client::write::Writer;
 use kennel_core::pod::eviction::{Pressures, Signal, Threshold};
 use kennel_network::Network;
+use kennel_network::cni::Places;
 use kube::Client;
 use kube::client::Body;
 use rustls::ServerConfig;
@@ -56,6 +57,8 @@ use crate::runtime::{InstrumentedRuntime, Runtime};
 
 /// Before an unreachable API server is tried again.
 const CLAIM_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(10));
+/// For the container runtime to say where CNI is configured, before a node is registered without that.
+const CNI_TIMEOUT: Duration = Duration::from_secs(2);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pod updates that may wait for a receiver. Senders wait when it is full: they read watches and files, which can wait.
 const UPDATE_QUEUE_CAPACITY: usize = 64;
@@ -252,6 +255,7 @@ impl Agent {
         if !claimed && !claim_when_reachable(&mut lease, &self.stop).await? {
             return Ok(None);
         }
+        self.expect_pod_network().await;
         self.run_pod_network(network, &cluster, &writer, &recorder);
         self.follow_addresses();
         let heartbeat = self.heartbeat(&cluster, writer, recorder);
@@ -483,6 +487,28 @@ impl Agent {
         Ok(Some(Network::open()?))
     }
 
+    /// Before the node is registered: without a configuration of somebody else, a node whose agent was not told what to do will
+    /// get the agent's own network, and takes no pods until then. Where the runtime does not answer in time, the directory
+    /// where most runtimes look counts.
+    async fn expect_pod_network(&self) {
+        if self.settings.pod_network.is_none() {
+            return;
+        }
+        let places = tokio::time::timeout(CNI_TIMEOUT, self.runtime.cni()).await;
+        let places = match places {
+            Ok(Ok(Some(places))) => places,
+            Ok(Ok(None)) => return,
+            Ok(Err(_)) | Err(_) => Places::default(),
+        };
+        if !matches!(places.foreign(), Ok(None)) {
+            return;
+        }
+        self.network.send_if_modified(|state| match state {
+            NetworkState::Starting { expected, .. } => !std::mem::replace(expected, true),
+            _ => false,
+        });
+    }
+
     /// Connects the node's pods to those of other nodes, or takes back what an earlier agent published of that.
     fn run_pod_network(
         &self,
@@ -493,7 +519,10 @@ impl Agent {
     ) {
         let stop = self.stop.clone();
         let mut node = self.node.subscribe();
-        let Some(PodNetwork { mode, .. }) = self.settings.pod_network else {
+        let Some(PodNetwork {
+            mode, link_recheck, ..
+        }) = self.settings.pod_network
+        else {
             let writer = writer.clone();
             let leave = async move {
                 let registered = node
@@ -519,6 +548,7 @@ impl Agent {
             state: self.network.clone(),
             recorder: recorder.clone(),
             paths: self.settings.paths.clone(),
+            link_recheck,
         };
         self.tasks
             .spawn(async move { stop.run_until_cancelled(manager.run()).await });
@@ -582,7 +612,10 @@ struct Receivers {
 
 fn starting(network: Option<PodNetwork>) -> NetworkState {
     network.map_or(NetworkState::Off, |PodNetwork { required, .. }| {
-        NetworkState::Starting { required }
+        NetworkState::Starting {
+            required,
+            expected: false,
+        }
     })
 }
 

@@ -9,14 +9,14 @@ use std::time::Duration;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::feed::{self, Change};
 use kennel_client::write::Writer;
+use kennel_core::cidr::Cidr;
 use kennel_core::pod_network::object::{self, show_link};
 use kennel_core::pod_network::{Member, Mode};
 use kennel_network::cni::{PORTMAP, Places, Pods};
-use kennel_network::{Applied, Network};
+use kennel_network::{Applied, Error, Network};
 use kube::Client;
 use kube::api::Api;
 use kube::runtime::watcher::Config;
@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::NetworkState;
+use super::link::Link;
 use super::members::Members;
 use super::published::{Published, direct_of};
 use crate::agent::Paths;
@@ -35,8 +36,6 @@ use crate::runtime::Runtime;
 const RESYNC: Duration = Duration::from_mins(1);
 /// While the network is not ready.
 const RETRY: Duration = Duration::from_secs(2);
-/// Between probes of a link that has not answered.
-const PROBE_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
 
 /// See the [module](self).
 pub(crate) struct Manager {
@@ -53,10 +52,11 @@ pub(crate) struct Manager {
     pub(crate) state: watch::Sender<NetworkState>,
     pub(crate) recorder: Recorder,
     pub(crate) paths: Paths,
+    /// See [`crate::agent::PodNetwork::link_recheck`].
+    pub(crate) link_recheck: Duration,
 }
 
 /// What changes while it runs.
-#[derive(Default)]
 struct Progress {
     members: Members,
     applied: Option<Applied>,
@@ -65,26 +65,19 @@ struct Progress {
     link: Link,
     /// The configurations of others that were said.
     said: BTreeSet<PathBuf>,
+    /// The route of others that was said.
+    said_route: Option<String>,
 }
 
-/// What is known of the link from probes.
-struct Link {
-    /// The node's address and link that it is about.
-    of: Option<String>,
-    direct: Option<bool>,
-    retry: Backoff,
-    next: Instant,
-    peers: usize,
-}
-
-impl Default for Link {
-    fn default() -> Self {
+impl Progress {
+    fn new(link_recheck: Duration) -> Self {
         Self {
-            of: None,
-            direct: None,
-            retry: Backoff::new(PROBE_RETRY),
-            next: Instant::now(),
-            peers: 0,
+            members: Members::default(),
+            applied: None,
+            compared: None,
+            link: Link::new(link_recheck),
+            said: BTreeSet::new(),
+            said_route: None,
         }
     }
 }
@@ -100,8 +93,8 @@ enum Obstacle {
     Foreign(PathBuf),
 }
 
-impl From<kennel_network::Error> for Obstacle {
-    fn from(error: kennel_network::Error) -> Self {
+impl From<Error> for Obstacle {
+    fn from(error: Error) -> Self {
         Self::Waiting(NetworkState::unavailable(error.reason(), error.to_string()))
     }
 }
@@ -116,21 +109,21 @@ pub(crate) async fn withdraw(writer: &Writer, node: &Value) {
 impl Manager {
     /// Never returns.
     pub(crate) async fn run(mut self) {
-        let mut progress = Progress::default();
+        let mut progress = Progress::new(self.link_recheck);
         let objects: Api<ConfigMap> = Api::namespaced(self.client.clone(), object::NAMESPACE);
         let labelled = Config::default().labels(object::SELECTOR);
         let mut objects = feed::watch(objects, labelled, "nodes' networks");
         loop {
             let wait = self.step(&mut progress).await;
-            let probe_at = progress.link.next;
-            let probes = self.probes_due(&progress);
+            let probe_at = self.probe_at(&progress);
             tokio::select! {
                 Some(change) = objects.next() => take_changes(&mut progress, change, &mut objects),
                 Ok(()) = self.node.changed() => {}
                 Ok(()) = self.addresses.changed() => {}
                 () = tokio::time::sleep(wait) => {}
                 () = changed_by_others(&mut self.network) => {}
-                () = tokio::time::sleep_until(probe_at), if probes => self.probe(&mut progress).await,
+                () = sleep_until(probe_at) => self.probe(&mut progress),
+                outcome = progress.link.ended() => progress.link.on_ended(outcome),
             }
         }
     }
@@ -200,6 +193,8 @@ impl Manager {
         let applied = if is_due {
             let applied = network.apply(&own, members.all(), cluster).await?;
             progress.compared = Some(Instant::now());
+            let overlap = network.overlap(cluster).await.err();
+            self.say_overlap(progress, overlap);
             applied
         } else {
             network.update(&own, members.all(), cluster).await?
@@ -222,7 +217,7 @@ impl Manager {
         }
         say_unreachable(progress.applied.as_ref(), &applied);
         if progress.applied.replace(applied).is_none() {
-            self.say_firewall();
+            self.say_firewall(own.range);
         }
         Ok(())
     }
@@ -243,12 +238,8 @@ impl Manager {
             Obstacle::Waiting(NetworkState::unavailable("FileNotRead", message))
         })?;
         if let Some(foreign) = foreign {
-            if progress.applied.is_none()
-                && !places
-                    .configurations
-                    .join(kennel_network::cni::FILE)
-                    .exists()
-            {
+            let is_left_alone = progress.applied.is_none() && !places.has_own();
+            if is_left_alone || places.has_foreign_file() {
                 return Err(Obstacle::Foreign(foreign));
             }
             let consequence = "the runtime uses the first one by name: delete it, or start the agent with --network=none";
@@ -280,7 +271,7 @@ impl Manager {
         &mut self,
         progress: &mut Progress,
         node: &Value,
-    ) -> Result<(Ipv4Addr, kennel_core::cidr::Cidr), Obstacle> {
+    ) -> Result<(Ipv4Addr, Cidr), Obstacle> {
         let addresses = self.addresses.borrow_and_update().clone();
         let first = addresses.iter().find_map(|one| match one {
             IpAddr::V4(address) => Some(*address),
@@ -297,19 +288,11 @@ impl Manager {
         };
         let underlay = network.underlay(address).await?;
         let link = show_link(address, underlay.link);
-        if progress.link.of.as_ref() != Some(&link) {
-            let is_first = progress.link.of.is_none();
-            progress.link = Link {
-                of: Some(link.clone()),
-                // What an earlier agent found, until a probe says otherwise.
-                direct: is_first.then(|| direct_of(node)).flatten(),
-                ..Link::default()
-            };
-        }
+        progress.link.follow(&link, || direct_of(node));
         let published = Published {
             mode: Some(self.mode.to_string()),
             link: Some(link),
-            direct: progress.link.direct.filter(|_| self.mode == Mode::Auto),
+            direct: progress.link.direct().filter(|_| self.mode == Mode::Auto),
         };
         if let Err(failure) = published.write(&self.writer, node).await {
             let message = format!("publishing the node's network failed: {failure}");
@@ -321,43 +304,47 @@ impl Manager {
         Ok((address, underlay.link))
     }
 
-    /// Whether the link is to be probed when its time comes.
-    fn probes_due(&self, progress: &Progress) -> bool {
-        let has_peers = progress
-            .applied
-            .as_ref()
-            .is_some_and(|one| !one.plan.probes.is_empty());
-        let is_known = progress.link.direct == Some(true) && progress.link.peers > 0;
-        self.mode == Mode::Auto && has_peers && !is_known
+    /// When to probe the link; never without another node on it.
+    fn probe_at(&self, progress: &Progress) -> Option<Instant> {
+        let applied = progress.applied.as_ref();
+        let has_peers = applied.is_some_and(|one| !one.plan.probes.is_empty());
+        let probes = self.mode == Mode::Auto && has_peers;
+        progress.link.due().filter(|_| probes)
     }
 
-    async fn probe(&self, progress: &mut Progress) {
-        let Some((own, _)) = progress.members.own(&self.name) else {
-            return;
-        };
-        let Some(applied) = &progress.applied else {
-            return;
-        };
-        let link = &mut progress.link;
-        let mut peers: Vec<Ipv4Addr> = applied.plan.probes.values().copied().collect();
-        fastrand::shuffle(&mut peers);
-        link.peers = peers.len();
-        match Network::probe(own, &peers).await {
-            Ok(direct) => {
-                if link.direct != Some(direct) {
-                    let what = if direct { "carries" } else { "does not carry" };
-                    tracing::info!("the link of {} {what} packets of pods", own.address);
-                }
-                link.direct = Some(direct);
-            }
-            Err(error) => tracing::warn!("{error}"),
+    fn probe(&self, progress: &mut Progress) {
+        let own = progress.members.own(&self.name);
+        if let (Some((own, _)), Some(applied)) = (own, &progress.applied) {
+            let probes = applied.plan.probes.iter();
+            let peers = probes.map(|(node, probed)| (*node, *probed)).collect();
+            progress.link.start(own.clone(), peers);
         }
-        link.next = Instant::now() + link.retry.next_delay();
+    }
+
+    /// A route that came after the network does not end what runs.
+    fn say_overlap(&self, progress: &mut Progress, found: Option<Error>) {
+        let Some(Error::Overlap { cluster, route }) = found else {
+            progress.said_route = None;
+            return;
+        };
+        if progress.said_route.as_ref() == Some(&route) {
+            return;
+        }
+        let message = format!(
+            "the route {route} was added to this machine and overlaps the pods' range {cluster} (--cluster-cidr): the pod network \
+             stays, but packets to pods that the route is more specific for take it, and after a reboot an agent that finds it \
+             sets up no network: remove it, or start `kennel up` with another --cluster-cidr"
+        );
+        tracing::warn!("{message}");
+        let note = Note::new(true, "ClusterCIDROverlaps", message);
+        self.recorder.emit(Reference::own_node(&self.name), note);
+        progress.said_route = Some(route);
     }
 
     /// A firewall's rules are its owner's: it is named, and not changed.
-    fn say_firewall(&self) {
-        let dropping = kennel_network::firewall::refusing_forwarded().unwrap_or_default();
+    fn say_firewall(&self, pods: Cidr) {
+        let dropping = kennel_network::firewall::refusing_forwarded(Some(pods));
+        let dropping = dropping.unwrap_or_default();
         if dropping.is_empty() {
             return;
         }
@@ -386,6 +373,13 @@ impl Manager {
     }
 }
 
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn changed_by_others(network: &mut Option<Network>) {
     match network {
         Some(network) => network.changed_by_others().await,
@@ -404,10 +398,8 @@ fn take_changes(
     while let Some(Some(change)) = objects.next().now_or_never() {
         progress.members.on_change(change);
     }
-    if progress.members.all().count() > before && progress.link.direct != Some(true) {
-        // A new node may answer where the others did not.
-        progress.link.retry.reset();
-        progress.link.next = Instant::now();
+    if progress.members.all().count() > before {
+        progress.link.on_new_node();
     }
 }
 

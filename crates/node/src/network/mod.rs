@@ -11,6 +11,7 @@
 //! Agents never watch Nodes: their heartbeats would be 83,000 events a second in a cluster of 5,000. What is watched here changes
 //! only when a node joins or leaves, or its address or range changes.
 
+mod link;
 mod manager;
 mod members;
 mod published;
@@ -27,6 +28,8 @@ pub enum NetworkState {
     Starting {
         /// See [`crate::agent::PodNetwork::required`].
         required: bool,
+        /// No configuration of somebody else was found, so that the agent will most likely set up its own network.
+        expected: bool,
     },
     Unavailable {
         /// Of the condition.

@@ -117,6 +117,8 @@ pub static ALL: &[Known] = &[
         "The container runtime has a CNI configuration of somebody else, which the agent leaves alone; the message says what follows."),
     warning(AGENT, "Node", "FirewallDropsForwarded",
         "A firewall of the machine drops forwarded packets by default; the message names its chain."),
+    warning(AGENT, "Node", "ClusterCIDROverlaps",
+        "A route was added to the machine after its pod network, and overlaps --cluster-cidr; the message names it."),
     warning(NODES, "Node", "CIDRNotAvailable",
         "The node asks for a pod range, and none is left in --cluster-cidr."),
     normal(AGENT, "Pod", "Pulling", "An image is being pulled."),

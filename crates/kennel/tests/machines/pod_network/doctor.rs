@@ -3,7 +3,7 @@
 use kennel_testkit::machine::{Links, possible};
 use kennel_testkit::{Deadline, eventually};
 
-use super::fixture::{Cluster, KENNEL, Machine, TIMEOUT};
+use super::fixture::{CLUSTER, Cluster, KENNEL, Machine, TIMEOUT};
 
 /// The exit code, and the lines.
 fn examine(machine: &Machine) -> (Option<i32>, String) {
@@ -126,11 +126,22 @@ fn the_doctor_finds_firewalls_that_refuse_by_a_rule_and_closed_ports() {
         "nft delete table inet firewalld; iptables-nft -A FORWARD -j REJECT",
         "firewall: table filter, chain FORWARD drops forwarded packets",
     );
+    // The doctor's own remedy.
+    machine.run(&format!(
+        "iptables-nft -P FORWARD DROP; iptables-nft -I FORWARD -s {CLUSTER} -j ACCEPT; iptables-nft -I FORWARD -d {CLUSTER} -j ACCEPT"
+    ));
+    let (_, text) = examine(machine);
+    assert!(
+        text.contains("ok       firewall: forwards packets"),
+        "{text}"
+    );
     until_problem(
         "nft delete table ip filter; iptables-legacy -P FORWARD DROP",
         "firewall: iptables-legacy, chain FORWARD drops forwarded packets",
     );
-    machine.run("iptables-legacy -A FORWARD -j ACCEPT");
+    machine.run(&format!(
+        "iptables-legacy -A FORWARD -s {CLUSTER} -j ACCEPT; iptables-legacy -A FORWARD -d {CLUSTER} -j ACCEPT"
+    ));
     let (_, text) = examine(machine);
     assert!(
         text.contains("ok       firewall: forwards packets"),
@@ -194,7 +205,8 @@ fn the_doctor_finds_the_names_of_a_cluster() {
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let expected = "ok       names: 10.96.0.10 says that kubernetes.default.svc.cluster.local is 10.96.0.1\n";
-        let is_fine = output.status.success() && text.contains(expected);
+        let services = "ok       services: by the nftables table kennel-services\n";
+        let is_fine = output.status.success() && text.contains(expected) && text.contains(services);
         is_fine.then_some(()).ok_or(text)
     });
 }
@@ -220,4 +232,26 @@ fn the_doctor_finds_nothing_wrong_with_a_machine_without_a_pod_network() {
         text.contains("agent: none manages a pod network on this machine"),
         "{text}"
     );
+}
+
+#[test]
+fn the_doctor_finds_direct_routes_whose_link_drops_packets_of_pods() {
+    if !possible() {
+        return;
+    }
+    let cluster = Cluster::new("auto", &[0, 0]);
+    let machine = &cluster.machines[0];
+    let other = cluster.machines[1].address();
+    let answers = format!("ok       direct routes: the node {other} answers a pod's address\n");
+    eventually(Deadline::seconds(TIMEOUT), || {
+        let (_, text) = examine(machine);
+        text.contains(&answers).then_some(()).ok_or(text)
+    });
+    cluster.links.drop_foreign_sources();
+    let (code, text) = examine(machine);
+    let silent = format!("direct routes: no answer to a pod's address from {other}: ");
+    let found = problems(&text)
+        .into_iter()
+        .any(|line| line.contains(&silent));
+    assert!(found && code == Some(1), "{text}");
 }

@@ -121,15 +121,21 @@ impl Cluster {
 
     /// The same, with links that were prepared.
     pub(super) fn with(mode: &str, machines: &[u8], prepare: impl FnOnce(&Links)) -> Self {
-        Self::start(mode, "none", machines, prepare)
+        Self::start(mode, &["--proxy=none"], machines, prepare)
     }
 
     /// The same, with agents that route services.
     pub(super) fn with_proxy(mode: &str, machines: &[u8]) -> Self {
-        Self::start(mode, "nftables", machines, |_| {})
+        Self::start(mode, &["--proxy=nftables"], machines, |_| {})
     }
 
-    fn start(mode: &str, proxy: &str, machines: &[u8], prepare: impl FnOnce(&Links)) -> Self {
+    /// The same, with agents that soon notice links which change.
+    pub(super) fn with_fast_probes(machines: &[u8]) -> Self {
+        let more = ["--proxy=none", "--link-recheck-seconds=2"];
+        Self::start("auto", &more, machines, |_| {})
+    }
+
+    fn start(mode: &str, more: &[&str], machines: &[u8], prepare: impl FnOnce(&Links)) -> Self {
         let links = Links::new(machines.iter().max().unwrap() + 1);
         prepare(&links);
         let gateway = links.router().gateway().to_string();
@@ -149,9 +155,9 @@ impl Cluster {
         flags.extend([
             format!("--server=https://{gateway}:{}", server.address().port()),
             format!("--network={mode}"),
-            format!("--proxy={proxy}"),
             "--eviction-hard=memory.available<1Mi".to_owned(),
         ]);
+        flags.extend(more.iter().map(ToString::to_string));
         let mut cluster = Self {
             machines: Vec::new(),
             kubectl: Kubectl::new(Version::V1_32, &server.kubeconfig()),

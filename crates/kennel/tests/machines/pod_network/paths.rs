@@ -1,5 +1,7 @@
 //! Which pods and nodes reach each other, and with which source address, in each mode (N1.2, N1.3).
 
+use std::net::Ipv4Addr;
+
 use kennel_testkit::machine::{Links, possible};
 use kennel_testkit::{Deadline, eventually};
 
@@ -9,13 +11,7 @@ use super::fixture::{Cluster, Outside, TIMEOUT};
 fn everybody_reaches_everybody(cluster: &Cluster, vxlan: bool) {
     let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
     let near = cluster.pod("near", 0, false);
-    eventually(Deadline::seconds(TIMEOUT), || {
-        let paths = [cluster.uses_vxlan(0, b), cluster.uses_vxlan(1, a)];
-        (paths == [vxlan; 2]).then_some(()).ok_or_else(|| {
-            let logs: Vec<String> = cluster.machines.iter().map(|one| one.agent.log()).collect();
-            format!("{paths:?} {}", logs.join("\n"))
-        })
-    });
+    until_paths(cluster, [b, a], vxlan);
     assert_eq!(
         cluster.seen_by("a", b),
         a,
@@ -43,6 +39,17 @@ fn everybody_reaches_everybody(cluster: &Cluster, vxlan: bool) {
         host_a,
         "what leaves the cluster is masqueraded"
     );
+}
+
+/// Waits until the first two machines use VXLAN, or not, to these addresses.
+fn until_paths(cluster: &Cluster, to: [Ipv4Addr; 2], vxlan: bool) {
+    eventually(Deadline::seconds(TIMEOUT), || {
+        let paths = [cluster.uses_vxlan(0, to[0]), cluster.uses_vxlan(1, to[1])];
+        (paths == [vxlan; 2]).then_some(()).ok_or_else(|| {
+            let logs: Vec<String> = cluster.machines.iter().map(|one| one.agent.log()).collect();
+            format!("{paths:?} {}", logs.join("\n"))
+        })
+    });
 }
 
 #[test]
@@ -92,5 +99,20 @@ fn n1_2_auto_takes_vxlan_through_a_router() {
     if possible() {
         let cluster = Cluster::new("auto", &[0, 1]);
         everybody_reaches_everybody(&cluster, true);
+    }
+}
+
+/// As when a cloud begins to check the addresses of packets, or machines move to one that does.
+#[test]
+fn n1_2_auto_takes_vxlan_once_a_direct_link_drops_foreign_sources() {
+    if possible() {
+        let cluster = Cluster::with_fast_probes(&[0, 0]);
+        let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
+        until_paths(&cluster, [b, a], false);
+        assert_eq!(cluster.seen_by("a", b), a);
+        cluster.links.drop_foreign_sources();
+        until_paths(&cluster, [b, a], true);
+        assert_eq!(cluster.seen_by("a", b), a);
+        assert_eq!(cluster.seen_by("b", a), b);
     }
 }

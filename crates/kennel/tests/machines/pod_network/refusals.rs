@@ -11,6 +11,7 @@ use kennel_testkit::{Deadline, eventually};
 use serde_json::{Value, json};
 
 use super::fixture::{CLUSTER, Cluster, KENNEL, Machine, TIMEOUT, image};
+use super::traffic::Traffic;
 
 /// Waits until a node says both that it has no network and that it is not ready, for this reason.
 fn until_refused(cluster: &Cluster, machine: &Machine, reason: &str, expected: &str) {
@@ -161,4 +162,45 @@ fn a_range_that_overlaps_a_route_of_the_machine_is_refused_with_both_named() {
         runs.then_some(()).ok_or_else(|| format!("{pods:#}"))
     });
     cluster.condition(machine, "NetworkUnavailable", "True");
+}
+
+/// Such as that of a company's VPN, or the halves of all addresses that OpenVPN takes.
+#[test]
+fn a_route_that_comes_later_is_said_and_ends_no_running_network() {
+    if !possible() {
+        return;
+    }
+    let cluster = Cluster::new("host-gw", &[0, 0]);
+    let (a, b) = (cluster.pod("a", 0, false), cluster.pod("b", 1, false));
+    assert_eq!(cluster.seen_by("a", b), a);
+    let machine = &cluster.machines[0];
+    let since = || {
+        ["NetworkUnavailable", "Ready"].map(|kind| {
+            let status = if kind == "Ready" { "True" } else { "False" };
+            cluster.condition(machine, kind, status)["lastTransitionTime"].clone()
+        })
+    };
+    let before = since();
+    let traffic = Traffic::start(&cluster, "a", "b", b);
+    // The server stays where it is.
+    let (server, router) = (
+        cluster.links.router().gateway(),
+        cluster.links.address(0, 1),
+    );
+    machine.run(&format!(
+        "ip route add {server}/32 via {router}; ip link add vpn0 type bridge; ip link set vpn0 up; \
+         ip route add 10.0.0.0/8 dev vpn0; ip route add 0.0.0.0/1 dev vpn0"
+    ));
+    // Once a minute, the agent looks at routes.
+    let said = "overlaps the pods' range";
+    eventually(Deadline::seconds(TIMEOUT + 60), || {
+        let describe = cluster
+            .kubectl
+            .run(&["describe", "node", machine.node()])
+            .ok();
+        let is_said = describe.contains("ClusterCIDROverlaps") && describe.contains(said);
+        is_said.then_some(()).ok_or(describe)
+    });
+    traffic.end();
+    assert_eq!(since(), before, "the node was ready all the time");
 }

@@ -291,6 +291,32 @@ fn a_server_with_a_node_does_not_start_with_such_a_network() {
 }
 
 #[test]
+fn a_server_with_a_node_does_not_start_with_a_network_in_the_range_of_pods() {
+    if !machine::possible() {
+        return;
+    }
+    let network = machine::Network::new();
+    sh(
+        &network,
+        "ip link add vpn0 type bridge; ip link set vpn0 up; ip route add 10.200.0.0/16 dev vpn0",
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let output = network
+        .command(env!("CARGO_BIN_EXE_kennel"))
+        .args(["up", "--listen=127.0.0.1:0", "--runtime=process"])
+        .args(["--network=vxlan", "--proxy=none", "--data-dir"])
+        .arg(&data)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    let overlap = "the pods' range 10.128.0.0/9 (--cluster-cidr) overlaps the route 10.200.0.0/16 of this machine";
+    assert!(said.contains(overlap), "{said}");
+    assert!(!data.exists(), "nothing is left behind");
+}
+
+#[test]
 fn a_service_ip_that_the_machine_has_still_leads_to_the_endpoints() {
     if !machine::possible() {
         return;
