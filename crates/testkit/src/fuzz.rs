@@ -89,16 +89,23 @@ pub fn protobuf(input: &[u8]) {
     }
 }
 
-fn body_of(row: &'static Resource, mut value: Value) {
+/// A tree that conforms to the type of a kind, with its defaults; none if it cannot.
+fn completed(row: &'static Resource, mut value: Value) -> Option<Value> {
     let ty = type_of(row);
-    if schema::conform(ty, &mut value, &mut Vec::new()).is_err() {
-        return;
-    }
+    schema::conform(ty, &mut value, &mut Vec::new()).ok()?;
     conforms(ty, &value);
     row.strategy.default(&mut value);
     let once = value.clone();
     row.strategy.default(&mut value);
     assert_eq!(value, once, "defaults of {} are not settled", row.kind);
+    Some(value)
+}
+
+fn body_of(row: &'static Resource, value: Value) {
+    let Some(mut value) = completed(row, value) else {
+        return;
+    };
+    let once = value.clone();
     row.strategy.prepare_create(&mut value);
     let _mistakes = row.strategy.validate_create(&value);
     let _mistakes = row.strategy.validate_update(&value, &once);
@@ -180,6 +187,14 @@ fn split(input: &[u8]) -> (&[u8], &[u8]) {
         Some(at) => (&input[..at], &input[at + SEPARATOR.len()..]),
         None => (b"{}", input),
     }
+}
+
+/// What is before and after a line of three dashes. An empty list where there is none.
+fn split_off_end(input: &[u8]) -> (&[u8], &[u8]) {
+    let at = input.windows(SEPARATOR.len()).position(|w| w == SEPARATOR);
+    at.map_or((input, &b"[]"[..]), |at| {
+        (&input[..at], &input[at + SEPARATOR.len()..])
+    })
 }
 
 /// Patches of all three kinds. The input is `object`, a line of three dashes, and `patch`; or a patch.

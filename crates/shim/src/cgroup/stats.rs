@@ -33,6 +33,10 @@ pub struct Stats {
     pub throttled_periods: Option<u64>,
     /// How long processes waited for the next period, in nanoseconds.
     pub throttled_time: Option<u64>,
+    /// Processes that the kernel has killed for lack of memory.
+    pub oom_kills: Option<u64>,
+    /// Threads of all its processes, which the kernel calls pids.
+    pub threads: Option<u64>,
 }
 
 impl Stats {
@@ -60,6 +64,8 @@ impl Stats {
             periods: field(&cpu, "nr_periods"),
             throttled_periods: field(&cpu, "nr_throttled"),
             throttled_time: field(&cpu, "throttled_time"),
+            oom_kills: field(&dir.join("memory.oom_control"), "oom_kill"),
+            threads: number(&dir.join("pids.current")),
         }
     }
 
@@ -85,6 +91,8 @@ impl Stats {
             periods: field(&cpu, "nr_periods"),
             throttled_periods: field(&cpu, "nr_throttled"),
             throttled_time: field(&cpu, "throttled_usec").map(|micros| micros * 1000),
+            oom_kills: field(&dir.join("memory.events"), "oom_kill"),
+            threads: number(&dir.join("pids.current")),
         }
     }
 
@@ -108,6 +116,8 @@ impl Stats {
             periods: self.periods.or(other.periods),
             throttled_periods: self.throttled_periods.or(other.throttled_periods),
             throttled_time: self.throttled_time.or(other.throttled_time),
+            oom_kills: self.oom_kills.or(other.oom_kills),
+            threads: self.threads.or(other.threads),
         }
     }
 }
@@ -144,6 +154,8 @@ mod tests {
         periods: Some(40),
         throttled_periods: Some(7),
         throttled_time: Some(3_000_000),
+        oom_kills: Some(2),
+        threads: Some(11),
     };
 
     #[test]
@@ -154,6 +166,10 @@ mod tests {
             ("memory.usage_in_bytes", "9000000\n"),
             ("memory.limit_in_bytes", "16777216\n"),
             ("memory.stat", stat),
+            (
+                "memory.oom_control",
+                "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
+            ),
         ];
         let cpu = [
             ("cpu.cfs_quota_us", "20000\n"),
@@ -168,6 +184,7 @@ mod tests {
             v1(root.path(), "memory", &memory),
             v1(root.path(), "cpu", &cpu),
             v1(root.path(), "cpuacct", &accounts),
+            v1(root.path(), "pids", &[("pids.current", "11\n")]),
         ])
         .group("g");
         assert_eq!(group.stats(), EXPECTED);
@@ -193,6 +210,11 @@ mod tests {
             ),
             ("cpu.max", "20000 100000\n"),
             ("cpu.stat", cpu),
+            (
+                "memory.events",
+                "low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n",
+            ),
+            ("pids.current", "11\n"),
         ];
         let unified = hierarchy(root.path(), "unified", Kind::V2, &files);
         let group = Cgroups(vec![unified]).group("g");

@@ -220,8 +220,17 @@ fn serves_metrics(fleet: &Fleet) {
     assert!(of_pod("container_memory_working_set_bytes") > 0.0);
     let whole = sample(&page, "container_cpu_usage_seconds_total", &["id=\"/\""]);
     assert!(whole > of("container_cpu_usage_seconds_total"));
+    assert!(of("container_processes") >= 1.0);
+    assert!(of("container_threads") >= of("container_processes"));
+    assert!(of("container_oom_events_total") < 1.0);
+    let seen = of("container_last_seen");
+    assert!(seen > 1.7e9, "{seen}");
+    let on_disk = |name: &str| sample(&page, name, &["id=\"/\"", "device=\""]);
+    let disk = on_disk("container_fs_usage_bytes");
+    assert!(disk > 0.0 && disk <= on_disk("container_fs_limit_bytes"));
     // Its network is the machine's.
-    assert!(!page.contains("container_network_receive_bytes_total{"));
+    let received = "container_network_receive_bytes_total";
+    assert_eq!(find(&page, received, &[busy[1]]), None);
     let summary: Value = serde_json::from_str(&raw(fleet, "/stats/summary")).unwrap();
     let node = &summary["node"];
     assert!(node["cpu"]["usageNanoCores"].as_u64() > Some(0), "{node}");
@@ -273,7 +282,8 @@ fn serves_interfaces(fleet: &Fleet) {
     }
     // The containers of a pod share its network, which is counted once; pods in the machine's network have no rows.
     let name = "container_network_receive_bytes_total{";
-    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with(name)).collect();
+    let is_of_pod = |line: &&str| line.starts_with(name) && !line.contains("id=\"/\"");
+    let rows: Vec<&str> = page.lines().filter(is_of_pod).collect();
     let is_its =
         |row: &&str| row.contains("pod=\"networked\"") && row.contains("namespace=\"default\"");
     assert!(rows.iter().all(is_its), "{rows:?}");

@@ -201,12 +201,28 @@ async fn cadvisor_metrics_have_its_labels_and_leave_out_what_is_unknown() {
         format!("container_start_time_seconds{{container=\"c\",{labels}}} 1700000005.5"),
         format!("container_cpu_usage_seconds_total{{container=\"\",cpu=\"total\",{pod}}} 0.25"),
         format!("container_memory_working_set_bytes{{container=\"\",{pod}}} 4096"),
+        format!("container_last_seen{{container=\"\",{machine}}} 1700000010"),
+        format!("container_last_seen{{container=\"c\",{labels}}} 1700000010"),
+        "# TYPE container_network_receive_bytes_total counter".to_owned(),
         "# TYPE machine_cpu_cores gauge".to_owned(),
     ] {
         assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
     }
+    for name in ["container_fs_limit_bytes", "container_fs_usage_bytes"] {
+        let start = format!("{name}{{container=\"\",device=\"");
+        let mut rows = page.lines().filter(|line| line.starts_with(name));
+        let row = rows.next().unwrap();
+        assert!(row.starts_with(&start) && row.contains(machine), "{row}");
+        assert_eq!(rows.next(), None, "the machine alone has {name}");
+    }
     // There is no such cgroup.
-    for unknown in ["container_memory_rss{", "container_spec_cpu_quota{"] {
+    for unknown in [
+        "container_memory_rss{",
+        "container_oom_events_total{",
+        "container_processes{",
+        "container_spec_cpu_quota{",
+        "container_threads{",
+    ] {
         assert!(!page.contains(unknown), "{unknown} in\n{page}");
     }
 }

@@ -3,26 +3,30 @@
 //! Beside its containers, a pod has rows of its own, with an empty `container`: the sums of its containers. cAdvisor also
 //! counts the sandbox there.
 
+mod container;
+mod machine;
 mod metrics;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use kennel_client::metrics::{Metric, Observed, Page};
-use kennel_core::procfs::{self, Interface, Traffic};
-use kennel_shim::cgroup::{Cgroups, Devices, Stats, Transfers};
+use kennel_core::procfs::{Interface, Traffic};
+use kennel_shim::cgroup::{Cgroups, Transfers};
 
+use self::container::Container;
+use self::machine::FileSystem;
 pub use self::metrics::METRICS;
 use self::metrics::{
-    CACHE, CORES, CPU, CPU_PERIOD, CPU_QUOTA, MACHINE_MEMORY, MEMORY, MEMORY_LIMIT, PERIODS,
-    READ_BYTES, READS, RECEIVED, RECEIVED_DROPPED, RECEIVED_ERRORS, RECEIVED_PACKETS, RSS, STARTED,
-    SWAP, THROTTLED, THROTTLED_TIME, TRANSMITTED, TRANSMITTED_DROPPED, TRANSMITTED_ERRORS,
-    TRANSMITTED_PACKETS, WORKING_SET, WRITES, WRITTEN_BYTES,
+    CACHE, CORES, CPU, CPU_PERIOD, CPU_QUOTA, DISK_LIMIT, DISK_USAGE, LAST_SEEN, MACHINE_MEMORY,
+    MEMORY, MEMORY_LIMIT, OOM_EVENTS, PERIODS, PROCESSES, READ_BYTES, READS, RECEIVED,
+    RECEIVED_DROPPED, RECEIVED_ERRORS, RECEIVED_PACKETS, RSS, STARTED, SWAP, THREADS, THROTTLED,
+    THROTTLED_TIME, TRANSMITTED, TRANSMITTED_DROPPED, TRANSMITTED_ERRORS, TRANSMITTED_PACKETS,
+    WORKING_SET, WRITES, WRITTEN_BYTES,
 };
 use super::resource::{seconds, started_seconds};
-use super::{ContainerUsage, PodUsage, Sample, pods};
+use super::{Sample, pods};
 use crate::agent::Machine;
 use crate::pods::CachedPod;
 
@@ -41,6 +45,8 @@ pub(in crate::kubelet_api) fn page(
     });
     let detailed = Detailed {
         machine: Machine::read(data),
+        file_system: FileSystem::of(data),
+        interfaces: machine::interfaces(),
         sample,
         containers: containers.collect(),
     };
@@ -49,107 +55,12 @@ pub(in crate::kubelet_api) fn page(
 
 struct Detailed<'a> {
     machine: Machine,
+    /// The one that pods write to.
+    file_system: Option<FileSystem>,
+    /// Of the machine.
+    interfaces: Vec<Interface>,
     sample: &'a Sample,
     containers: Vec<Container<'a>>,
-}
-
-struct Container<'a> {
-    pod: &'a PodUsage<'a>,
-    own: &'a ContainerUsage<'a>,
-    /// Its cgroup from the root, as cAdvisor names containers; empty if unknown.
-    id: String,
-    stats: Stats,
-    /// By the names of the devices' files.
-    devices: Devices,
-    /// Empty if it has the machine's network.
-    interfaces: Vec<Interface>,
-}
-
-impl<'a> Container<'a> {
-    fn read(pod: &'a PodUsage<'a>, own: &'a ContainerUsage<'a>, groups: &Cgroups) -> Self {
-        let path = own.usage.cgroup.trim_matches('/');
-        let (mut id, mut stats, mut interfaces) = (String::new(), Stats::default(), Vec::new());
-        let mut devices = Devices::new();
-        if !path.is_empty() {
-            id = format!("/{path}");
-            let group = groups.group(path);
-            stats = group.stats();
-            let numbered = group.devices().into_iter();
-            devices = numbered.map(|(at, of)| (device_file(&at), of)).collect();
-            interfaces = group
-                .processes()
-                .first()
-                .copied()
-                .map_or_else(Vec::new, network);
-        }
-        Self {
-            pod,
-            own,
-            id,
-            stats,
-            devices,
-            interfaces,
-        }
-    }
-
-    /// Of the same read as the other memory figures; the runtime's, which is older, where its cgroup is unknown.
-    fn working_set(&self) -> u64 {
-        self.stats.working_set().unwrap_or(self.own.usage.memory)
-    }
-
-    /// The cgroup around it.
-    fn pod_id(&self) -> String {
-        let parent = Path::new(&self.id).parent();
-        let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
-        parent
-            .unwrap_or(Path::new("/"))
-            .to_string_lossy()
-            .into_owned()
-    }
-
-    /// The labels of its pod.
-    fn pod_labels<'b>(&'b self, id: &'b str) -> [(&'static str, &'b str); 6] {
-        let pod = &self.pod.cached.pod.id;
-        [
-            ("container", ""),
-            ("id", id),
-            ("image", ""),
-            ("name", ""),
-            ("namespace", pod.namespace.as_str()),
-            ("pod", pod.name.as_str()),
-        ]
-    }
-
-    fn labels(&self) -> [(&'static str, &str); 6] {
-        let (usage, pod) = (self.own.usage, &self.pod.cached.pod.id);
-        [
-            ("container", usage.container.as_str()),
-            ("id", self.id.as_str()),
-            ("image", self.own.run.map_or("", |run| run.image.as_str())),
-            ("name", usage.id.as_str()),
-            ("namespace", pod.namespace.as_str()),
-            ("pod", pod.name.as_str()),
-        ]
-    }
-}
-
-/// The file of a block device, such as `/dev/sda` for `8:0`; its number if the kernel does not tell.
-fn device_file(number: &str) -> String {
-    let about = fs::read_to_string(format!("/sys/dev/block/{number}/uevent"));
-    let about = about.unwrap_or_default();
-    let name = about.lines().find_map(|line| line.strip_prefix("DEVNAME="));
-    name.map_or_else(|| number.to_owned(), |name| format!("/dev/{name}"))
-}
-
-/// The interfaces of a process, if its network is not the machine's.
-fn network(pid: i32) -> Vec<Interface> {
-    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
-    let its = namespace(&pid.to_string());
-    if its.is_none() || its == namespace("self") {
-        return Vec::new();
-    }
-    let table = fs::read_to_string(format!("/proc/{pid}/net/dev"));
-    procfs::interfaces(&table.unwrap_or_default()).collect()
 }
 
 /// Labels in Prometheus format, in the order of their names.
@@ -161,16 +72,6 @@ fn labelled<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> String 
         .collect();
     written.join(",")
 }
-
-/// The machine as a whole, which cAdvisor calls the container `/`.
-const MACHINE: [(&str, &str); 6] = [
-    ("container", ""),
-    ("id", "/"),
-    ("image", ""),
-    ("name", ""),
-    ("namespace", ""),
-    ("pod", ""),
-];
 
 impl Observed for Detailed<'_> {
     fn show(&self, page: &mut Page) {
@@ -184,20 +85,25 @@ impl Observed for Detailed<'_> {
             throttled(one, one.stats.throttled_time).map(seconds)
         });
         self.show_cpu(page);
+        self.show_file_system(page);
         self.show_devices(page, &READ_BYTES, |device| device.read_bytes);
         self.show_devices(page, &READS, |device| device.reads);
         self.show_devices(page, &WRITTEN_BYTES, |device| device.written_bytes);
         self.show_devices(page, &WRITES, |device| device.writes);
+        self.show_last_seen(page);
         self.rows_of_pods(page, &CACHE, |one| one.stats.cache);
         self.rows_of_pods(page, &RSS, |one| one.stats.rss);
         self.rows_of_pods(page, &SWAP, |one| one.stats.swap);
         self.rows_of_pods(page, &MEMORY, |one| one.stats.memory_usage);
         self.show_working_set(page);
         self.show_traffic(page);
+        self.rows_of_pods(page, &OOM_EVENTS, |one| one.stats.oom_kills);
+        self.rows_of_pods(page, &PROCESSES, |one| one.processes);
         self.rows(page, &CPU_PERIOD, |one| one.stats.cpu_period);
         self.rows(page, &CPU_QUOTA, |one| one.stats.cpu_quota);
         self.rows(page, &MEMORY_LIMIT, |one| one.stats.memory_limit);
         self.rows(page, &STARTED, |one| started_seconds(one.own));
+        self.rows_of_pods(page, &THREADS, |one| one.stats.threads);
         self.show_machine(page);
     }
 }
@@ -249,7 +155,7 @@ impl Detailed<'_> {
     fn show_cpu(&self, page: &mut Page) {
         const TOTAL: (&str, &str) = ("cpu", "total");
         let machine = self.sample.cpu.map(|cpu| {
-            let labels = labelled(MACHINE.into_iter().chain([TOTAL]));
+            let labels = labelled(machine::LABELS.into_iter().chain([TOTAL]));
             (labels, seconds(cpu))
         });
         let containers = self.containers.iter().map(|one| {
@@ -264,13 +170,31 @@ impl Detailed<'_> {
     fn show_working_set(&self, page: &mut Page) {
         let machine = self.sample.memory.map(|memory| {
             let working_set = memory.capacity.saturating_sub(memory.available);
-            (labelled(MACHINE), working_set)
+            (labelled(machine::LABELS), working_set)
         });
         let containers = self.containers.iter();
         let containers = containers.map(|one| (labelled(one.labels()), one.working_set()));
         let pods = self.sums(&|one| Some(one.working_set()), &[]);
         let rows = machine.into_iter().chain(containers).chain(pods);
         page.rows(&WORKING_SET, rows);
+    }
+
+    /// Containers share the machine's file systems. What they have written themselves is in `/stats/summary`.
+    fn show_file_system(&self, page: &mut Page) {
+        let Some(FileSystem { device, used, size }) = &self.file_system else {
+            return;
+        };
+        let device = ("device", device.as_str());
+        let labels = labelled(machine::LABELS.into_iter().chain([device]));
+        page.rows(&DISK_LIMIT, [(&labels, size)]);
+        page.rows(&DISK_USAGE, [(&labels, used)]);
+    }
+
+    fn show_last_seen(&self, page: &mut Page) {
+        let time = self.sample.time.as_secs();
+        let containers = self.containers.iter().map(|one| labelled(one.labels()));
+        let seen = std::iter::once(labelled(machine::LABELS)).chain(containers);
+        page.rows(&LAST_SEEN, seen.map(|labels| (labels, time)));
     }
 
     fn show_devices(&self, page: &mut Page, metric: &Metric, of: impl Fn(&Transfers) -> u64) {
@@ -308,6 +232,11 @@ impl Detailed<'_> {
     /// The containers of a pod share its network: the first tells.
     fn show_network(&self, page: &mut Page, metric: &Metric, of: impl Fn(&Interface) -> u64) {
         let mut rows = BTreeMap::new();
+        for interface in &self.interfaces {
+            let interfaces = ("interface", interface.name.as_str());
+            let labels = labelled(machine::LABELS.into_iter().chain([interfaces]));
+            rows.insert(labels, of(interface));
+        }
         for one in &self.containers {
             let id = one.pod_id();
             for interface in &one.interfaces {
