@@ -12,6 +12,8 @@
 //! it answers from memory.
 
 mod forward;
+#[doc(hidden)]
+pub mod fuzz;
 mod question;
 mod reply;
 mod resolver;

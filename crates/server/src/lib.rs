@@ -81,7 +81,8 @@ pub mod table;
 mod tcp;
 mod tls;
 mod tree;
-mod upgrade;
+#[doc(hidden)]
+pub mod upgrade;
 mod upkeep;
 pub mod verbs;
 pub mod watch;

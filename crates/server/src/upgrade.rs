@@ -2,6 +2,7 @@
 //! side closes or the server stops.
 
 mod frame;
+pub mod fuzz;
 
 use std::io;
 use std::pin::pin;

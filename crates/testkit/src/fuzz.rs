@@ -3,7 +3,9 @@
 //! `fuzz/` runs these under a fuzzer, and `tests/corpus.rs` on a fixed corpus. They panic when
 //! something does not hold, and know nothing of how inputs come about.
 
+mod credentials;
 mod managed_fields;
+mod streams;
 
 use std::fmt::Write as _;
 
@@ -18,13 +20,15 @@ use kennel_server::request::{accept, query::Query};
 use kennel_server::schema::{self, Type};
 use serde_json::{Value, json as tree};
 
+pub use credentials::{certificate_requests, tokens};
 pub use managed_fields::{apply, fields_v1};
+pub use streams::{dns, spdy, websocket};
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("bodies", bodies),
     ("protobuf", protobuf),
     ("selectors", selectors),
@@ -32,6 +36,12 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("paths", paths),
     ("apply", apply),
     ("fields_v1", fields_v1),
+    ("tokens", tokens),
+    ("certificate_requests", certificate_requests),
+    ("manifests", manifests),
+    ("dns", dns),
+    ("spdy", spdy),
+    ("websocket", websocket),
 ];
 
 /// The kinds that a body which names none is tried as: the widest ones, and one that keeps raw JSON.
@@ -177,6 +187,11 @@ pub fn selectors(input: &[u8]) {
         let again = Continuation::decode(&token.encode()).expect("our own token can be read");
         assert_eq!(again, token);
     }
+}
+
+/// Manifests of static pods.
+pub fn manifests(input: &[u8]) {
+    kennel_node::manifests::fuzz::manifest(input);
 }
 
 /// An object and what is done to it: the input before and after a line of three dashes. An empty object where there is

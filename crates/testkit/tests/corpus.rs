@@ -137,6 +137,36 @@ fn fields_v1() {
 }
 
 #[test]
+fn tokens() {
+    check("tokens");
+}
+
+#[test]
+fn certificate_requests() {
+    check("certificate_requests");
+}
+
+#[test]
+fn manifests() {
+    check("manifests");
+}
+
+#[test]
+fn dns() {
+    check("dns");
+}
+
+#[test]
+fn spdy() {
+    check("spdy");
+}
+
+#[test]
+fn websocket() {
+    check("websocket");
+}
+
+#[test]
 fn every_target_is_checked() {
     let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
     let checked = [
@@ -147,6 +177,12 @@ fn every_target_is_checked() {
         "paths",
         "apply",
         "fields_v1",
+        "tokens",
+        "certificate_requests",
+        "manifests",
+        "dns",
+        "spdy",
+        "websocket",
     ];
     assert_eq!(names, checked);
 }

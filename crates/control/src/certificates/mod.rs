@@ -12,6 +12,8 @@ pub mod approve;
 mod authority;
 mod claims;
 pub mod clean;
+#[doc(hidden)]
+pub mod fuzz;
 mod joining;
 mod request;
 mod revoked;

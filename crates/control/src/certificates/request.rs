@@ -64,27 +64,46 @@ impl Parsed {
             usages: request.spec.usages.clone().unwrap_or_default(),
             ..CertificateRequest::default()
         };
-        read_subject(&info.subject, &mut asked)?;
-        for extension in parsed.requested_extensions().into_iter().flatten() {
-            match extension {
-                ParsedExtension::SubjectAlternativeName(names) => {
-                    for name in &names.general_names {
-                        read_name(name, &mut asked)?;
-                    }
-                }
-                ParsedExtension::ParseError { .. } => {
-                    return Err(RequestError::Extension);
-                }
-                // The spec's usages and the signer decide about all others.
-                _ => {}
-            }
-        }
+        read_names(&parsed, &mut asked)?;
         Ok(Self {
             asked,
             subject: info.subject.as_raw().to_vec(),
             key: info.subject_pki.raw.to_vec(),
         })
     }
+}
+
+/// The subject of a request and its other names.
+fn read_names(
+    request: &X509CertificationRequest<'_>,
+    asked: &mut CertificateRequest,
+) -> Result<(), RequestError> {
+    read_subject(&request.certification_request_info.subject, asked)?;
+    for extension in request.requested_extensions().into_iter().flatten() {
+        match extension {
+            ParsedExtension::SubjectAlternativeName(names) => {
+                for name in &names.general_names {
+                    read_name(name, asked)?;
+                }
+            }
+            ParsedExtension::ParseError { .. } => {
+                return Err(RequestError::Extension);
+            }
+            // The spec's usages and the signer decide about all others.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The common name and the organisations of a request whose signature nobody has verified, unless it is refused.
+pub(super) fn unverified_subject(pem: &[u8]) -> Option<(String, Vec<String>)> {
+    let block = block(pem, "CERTIFICATE REQUEST").ok()?;
+    let (rest, parsed) = X509CertificationRequest::from_der(&block.contents).ok()?;
+    let mut asked = CertificateRequest::default();
+    read_names(&parsed, &mut asked).ok()?;
+    let whole = rest.is_empty();
+    whole.then_some((asked.common_name, asked.organisations))
 }
 
 /// The names and addresses in a certificate.

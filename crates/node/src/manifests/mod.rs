@@ -9,6 +9,8 @@
 //! last valid version.
 
 mod directory;
+#[doc(hidden)]
+pub mod fuzz;
 mod manifest;
 pub mod mirror;
 mod sequencer;

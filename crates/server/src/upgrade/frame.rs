@@ -41,6 +41,11 @@ impl FrameBoundaries {
         }
         at
     }
+
+    /// Whether the next byte begins a frame.
+    pub(super) fn is_between(&self) -> bool {
+        self.payload == 0 && self.header.is_empty()
+    }
 }
 
 /// The length that a header announces, if it is whole.
@@ -105,8 +110,7 @@ mod tests {
                     let taken = boundaries.advance(chunk);
                     chunk = &chunk[taken..];
                     at += taken;
-                    let within = boundaries.payload > 0 || !boundaries.header.is_empty();
-                    seen.extend((!within).then_some(at));
+                    seen.extend(boundaries.is_between().then_some(at));
                 }
             }
             assert_eq!(seen, ends, "in pieces of {size}");

@@ -10,6 +10,8 @@
 
 mod bridge;
 mod exit_status;
+#[doc(hidden)]
+pub mod fuzz;
 mod port_forward;
 pub mod spdy;
 mod spdy_session;

@@ -10,6 +10,8 @@ use super::error::SpdyError;
 
 /// The largest decompressed block. Those of Kubernetes are a hundredth of it.
 pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
+/// A count or a length within a block.
+const NUMBER_BYTES: usize = 4;
 /// The buffer grows in steps of this size.
 const STEP_BYTES: usize = 4 * 1024;
 
@@ -31,7 +33,7 @@ impl Headers {
         self
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut block = Vec::new();
         let number = |block: &mut Vec<u8>, number: usize| {
             let number = u32::try_from(number).expect("headers of ours are few and short");
@@ -47,14 +49,19 @@ impl Headers {
         block
     }
 
-    fn decode(block: &[u8]) -> Result<Self, SpdyError> {
+    pub(super) fn decode(block: &[u8]) -> Result<Self, SpdyError> {
         let mut rest = block;
         let count = take_number(&mut rest)?;
-        let mut headers = Self::default();
+        let (mut headers, mut bytes) = (Self::default(), 0);
         for _ in 0..count {
             let name = take_text(&mut rest)?;
             let values = take_text(&mut rest)?;
             for value in values.split('\0') {
+                // Each value repeats the name, so a short block could be as long as its square.
+                bytes += 2 * NUMBER_BYTES + name.len() + value.len();
+                if bytes > BLOCK_BYTES_MAX {
+                    return Err(SpdyError::HeadersTooLarge);
+                }
                 headers.0.push((name.clone(), value.to_owned()));
             }
         }

@@ -17,6 +17,8 @@ mod connection;
 mod dictionary;
 mod error;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod headers;
 mod pump;
 mod stream;
