@@ -7,7 +7,6 @@
 
 mod api_reference;
 mod architecture;
-mod commits;
 mod deploy;
 mod errors;
 mod links;

@@ -32,7 +32,7 @@ fn a_log_is_followed() {
     let found = barriers(&browser);
     assert!(found.is_empty(), "the log: {found:#?}");
 
-    // It breaks off with the server, and goes on once that is back.
+    // It ends with the server, and continues once that is back.
     let RealNode { kennel, agent } = node;
     let shown = "return document.querySelectorAll('.log-line').length > 0;";
     let _kennel = kennel.crash_and_come_back_after(|| {
