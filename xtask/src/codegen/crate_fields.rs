@@ -52,9 +52,9 @@ fn of_crate(source: &str) -> Described {
         let keys = keys.filter_map(|key| key.split(' ').next());
         let keys: Vec<&str> = keys.map(|key| key.trim_end_matches('_')).collect();
         if let Some(described) = found.get_mut(name.trim_end_matches('_')) {
-            *described += &format!(", {how}");
+            described.extend([", ", how]);
             if !keys.is_empty() {
-                *described += &format!(" by {}", keys.join(" "));
+                described.extend([" by ", &keys.join(" ")]);
             }
         }
     }
