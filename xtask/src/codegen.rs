@@ -6,6 +6,8 @@
 //! of its own. The module documentation of `crates/server/src/schema/mod.rs` says where the facts come from
 //! and how to move them to the next version of Kubernetes.
 
+#[cfg(test)]
+mod crate_fields;
 mod descriptions;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -70,7 +70,7 @@ impl Presenter {
     pub fn document(&self, document: Document) -> Result<Bytes> {
         match self.form {
             Form::Object => self.unstored(&document),
-            _ => Ok(self.tree(document.into_shown(self.row, self.in_trees()))),
+            _ => Ok(self.tree(document.into_shown(self.row, self.managed_fields))),
         }
     }
 
@@ -93,14 +93,6 @@ impl Presenter {
         let row = registry::stored_row(self.row);
         let put = table::put_partial_metadata(out, row, stored, revision, self.managed_fields);
         put.map_err(ApiError::internal)
-    }
-
-    /// Tables are for people, who do not read managed fields in them.
-    fn in_trees(&self) -> ManagedFields {
-        match self.form {
-            Form::Table(_) => ManagedFields::Omitted,
-            _ => self.managed_fields,
-        }
     }
 
     /// The resource whose objects it encodes.
@@ -199,7 +191,7 @@ impl Presenter {
     /// The object as a tree, in the row's own version.
     fn viewed(&self, stored: &Stored, revision: u64) -> Result<Value> {
         let document = Document::from_stored(self.row, stored).map_err(ApiError::internal)?;
-        let mut tree = document.into_shown(self.row, self.in_trees());
+        let mut tree = document.into_shown(self.row, self.managed_fields);
         tree["metadata"]["resourceVersion"] = revision.to_string().into();
         self.row.convert_from_stored(&mut tree);
         Ok(tree)

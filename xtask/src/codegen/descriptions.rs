@@ -21,6 +21,21 @@ const METRICS: &str = include_str!("metrics.txt");
 /// The descriptions of the types that `known` accepts by their short names, such as `apps.v1.DaemonSet`.
 pub(super) fn collect(known: impl Fn(&str) -> bool) -> Result<String> {
     let mut lines = Vec::new();
+    for source in sources()? {
+        if let Some(source) = Definition::read(&source)
+            && known(short_name(source.name))
+        {
+            lines.extend(source.descriptions());
+        }
+    }
+    lines.extend(METRICS.split_inclusive('\n').map(str::to_owned));
+    lines.sort();
+    Ok(lines.concat())
+}
+
+/// The source files of `k8s-openapi`, each of which has at most one definition.
+pub(super) fn sources() -> Result<Vec<String>> {
+    let mut found = Vec::new();
     let mut directories = vec![k8s_openapi()?.join("src").join(VERSION)];
     while let Some(directory) = directories.pop() {
         let entries = fs::read_dir(&directory);
@@ -28,19 +43,12 @@ pub(super) fn collect(known: impl Fn(&str) -> bool) -> Result<String> {
             let path = entry?.path();
             if path.is_dir() {
                 directories.push(path);
-                continue;
-            }
-            let source = fs::read_to_string(&path)?;
-            if let Some(source) = Definition::read(&source)
-                && known(short_name(source.name))
-            {
-                lines.extend(source.descriptions());
+            } else {
+                found.push(fs::read_to_string(&path)?);
             }
         }
     }
-    lines.extend(METRICS.split_inclusive('\n').map(str::to_owned));
-    lines.sort();
-    Ok(lines.concat())
+    Ok(found)
 }
 
 /// Adds the types of a version that `k8s-openapi` no longer has: their descriptions are those of `v1`, except those that
@@ -92,7 +100,7 @@ fn k8s_openapi() -> Result<PathBuf> {
 }
 
 /// `io.k8s.api.apps.v1.DaemonSet` as `fields.json` names it: `apps.v1.DaemonSet`.
-fn short_name(definition: &str) -> &str {
+pub(super) fn short_name(definition: &str) -> &str {
     const PREFIXES: [&str; 5] = [
         "io.k8s.api.",
         "io.k8s.apimachinery.pkg.apis.",

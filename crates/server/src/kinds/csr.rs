@@ -94,6 +94,17 @@ impl Strategy for CertificateSigningRequest {
         keep_conditions(new, old, "Denied");
     }
 
+    fn adds_to_status(&self, new: &Value, old: &Value) -> bool {
+        ["Approved", "Denied"].into_iter().any(|kind| {
+            let has = |object| {
+                list(object, "status.conditions")
+                    .iter()
+                    .any(|one| text(one, "type") == kind)
+            };
+            has(old) && !has(new)
+        })
+    }
+
     fn validate_create(&self, object: &Value) -> Errors {
         let mut errors = Errors::new();
         check_spec(&mut errors, object);

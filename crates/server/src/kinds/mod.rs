@@ -74,9 +74,16 @@ pub trait Strategy: Sync {
         }
     }
 
-    /// Whether the server adds fields of its own to what a write of this part sends. Nobody owns those.
+    /// Whether the server adds fields of its own to what a write of this part sends. Nobody owns those. Of the status,
+    /// [`Self::adds_to_status`] says it.
     fn adds_fields(&self, part: Part) -> bool {
         !matches!(part, Part::Status | Part::Binding)
+    }
+
+    /// Whether the preparation of a status write adds fields to what was sent. Nobody owns those, either. Few writes leave such
+    /// fields out, and the others need no copy of the object.
+    fn adds_to_status(&self, _new: &Value, _old: &Value) -> bool {
+        false
     }
 
     /// Validates a new object.

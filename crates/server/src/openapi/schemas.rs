@@ -32,25 +32,54 @@ pub(super) fn definition_name(schema: &str) -> String {
     format!("io.k8s.api.{schema}")
 }
 
-/// Every definition that some paths need, by name. Omits kinds that are not in the table.
+/// Definitions by name.
+pub(super) type Definitions = BTreeMap<String, Value>;
+
+/// The definitions that some paths need beside those of every group-version. Omits kinds that are not in the table.
 pub(super) fn definitions(
     paths: &[Path],
     dialect: Dialect,
     descriptions: &Descriptions,
-) -> BTreeMap<String, Value> {
-    let kinds = kinds(paths);
-    let mut found: BTreeMap<String, Value> = BTreeMap::new();
+    of_all: &Definitions,
+) -> Definitions {
     // Upstream defines no options of connections: they are query parameters.
-    let kinds: Vec<GroupVersionKind> = kinds
+    let kinds: Vec<GroupVersionKind> = kinds(paths)
         .into_iter()
         .filter(|kind| !kind.kind.ends_with("Options"))
         .collect();
-    let mut pending: Vec<&'static Type> =
-        kinds.iter().filter_map(GroupVersionKind::schema).collect();
-    pending.extend(ANSWERS.iter().filter_map(|name| schema::find(name)));
+    let needed = kinds.iter().filter_map(GroupVersionKind::schema);
+    let needed = needed.chain(schema::find(DELETE_OPTIONS)).collect();
+    let mut found = reachable(needed, &kinds, dialect, descriptions, of_all);
+    found.extend(lists(paths, dialect, descriptions));
+    name_kinds_of_answers(&mut found, paths);
+    found
+}
+
+/// The definitions that every group-version has, and has alike.
+pub(super) fn definitions_of_all(dialect: Dialect, descriptions: &Descriptions) -> Definitions {
+    let needed = OF_ALL.iter().filter_map(|name| schema::find(name));
+    let none = Definitions::new();
+    let mut found = reachable(needed.collect(), &[], dialect, descriptions, &none);
+    for (name, mut leaf) in leaves(dialect) {
+        describe(&mut leaf, descriptions.definition(name));
+        found.insert(name.to_owned(), leaf);
+    }
+    name_kinds_of_answers(&mut found, &[]);
+    found
+}
+
+/// The definitions of some types and of those that they refer to, except `known` ones.
+fn reachable(
+    mut pending: Vec<&'static Type>,
+    kinds: &[GroupVersionKind],
+    dialect: Dialect,
+    descriptions: &Descriptions,
+    known: &Definitions,
+) -> Definitions {
+    let mut found = Definitions::new();
     while let Some(next) = pending.pop() {
         let name = definition_name(next.name);
-        if found.contains_key(&name) {
+        if found.contains_key(&name) || known.contains_key(&name) {
             continue;
         }
         let own = |kind: &&GroupVersionKind| kind.schema().is_some_and(|t| t.name == next.name);
@@ -62,23 +91,23 @@ pub(super) fn definitions(
             _ => None,
         }));
     }
-    for (name, mut leaf) in leaves(dialect) {
-        describe(&mut leaf, descriptions.definition(name));
-        found.insert(name.to_owned(), leaf);
-    }
-    found.extend(lists(paths, dialect, descriptions));
-    name_kinds_of_answers(&mut found, paths);
     found
 }
 
-/// What operations take and answer with besides their kinds: the metadata of lists, the outcome of deletions, and their
-/// options.
-const ANSWERS: [&str; 3] = ["meta.v1.ListMeta", STATUS, DELETE_OPTIONS];
+/// What every group-version refers to, with the same definition: the metadata of objects and lists, the outcome of deletions, and
+/// what their options, which differ in their kinds, refer to.
+const OF_ALL: [&str; 4] = [
+    "meta.v1.ListMeta",
+    "meta.v1.ObjectMeta",
+    "meta.v1.Preconditions",
+    STATUS,
+];
 pub(super) const STATUS: &str = "meta.v1.Status";
+/// What deletions take.
 pub(super) const DELETE_OPTIONS: &str = "meta.v1.DeleteOptions";
 
 /// The definitions of the lists that operations answer with.
-fn lists(paths: &[Path], dialect: Dialect, descriptions: &Descriptions) -> BTreeMap<String, Value> {
+fn lists(paths: &[Path], dialect: Dialect, descriptions: &Descriptions) -> Definitions {
     let operations = paths.iter().flat_map(|path| &path.operations);
     let listed = operations.filter(|operation| operation.action == Action::List);
     let lists = listed.filter_map(|operation| {
@@ -293,8 +322,27 @@ mod tests {
     use super::*;
     use crate::registry::RESOURCES;
 
-    fn all(dialect: Dialect) -> BTreeMap<String, Value> {
-        definitions(&paths("apps", "v1"), dialect, &Descriptions::read())
+    /// All definitions of a group-version.
+    fn all_of(
+        group: &'static str,
+        version: &'static str,
+        dialect: Dialect,
+        texts: &Descriptions,
+    ) -> Definitions {
+        let mut all = definitions_of_all(dialect, texts);
+        let own = definitions(&paths(group, version), dialect, texts, &all);
+        let expected = all.len() + own.len();
+        all.extend(own);
+        assert_eq!(
+            all.len(),
+            expected,
+            "{group}/{version} defines nothing twice"
+        );
+        all
+    }
+
+    fn all(dialect: Dialect) -> Definitions {
+        all_of("apps", "v1", dialect, &Descriptions::read())
     }
 
     #[test]
@@ -325,7 +373,7 @@ mod tests {
         let (texts, served) = (Descriptions::read(), crate::registry::group_versions());
         for (group, version) in served {
             for dialect in [Dialect::V2, Dialect::V3] {
-                let all = definitions(&paths(group, version), dialect, &texts);
+                let all = all_of(group, version, dialect, &texts);
                 let mut found = Vec::new();
                 for definition in all.values() {
                     references(definition, &mut found);
@@ -399,7 +447,7 @@ mod tests {
     fn every_definition_and_field_is_described() {
         let (mut silent, texts) = (Vec::new(), Descriptions::read());
         for (group, version) in crate::registry::group_versions() {
-            for (name, definition) in definitions(&paths(group, version), Dialect::V3, &texts) {
+            for (name, definition) in all_of(group, version, Dialect::V3, &texts) {
                 if definition.get("description").is_none() {
                     silent.push(name.clone());
                 }

@@ -1,19 +1,15 @@
 //! Swagger 2.0: one document for all group-versions. kubectl 1.20 validates manifests by its definitions, so a
 //! definition is complete or absent.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
-
-use serde_json::Value;
 
 use super::Dialect;
 use super::descriptions::Descriptions;
 use super::operations::{Path, paths};
 use super::packed::Packed;
 use super::parameters::path_item;
-use super::schemas::definitions;
+use super::schemas::{Definitions, definitions, definitions_of_all};
 use super::v3::{write, write_members};
-use crate::discovery::Document;
 use crate::registry::group_versions;
 
 /// `GET /openapi/v2` as JSON, for clients that ask for it.
@@ -22,7 +18,7 @@ pub fn v2_json() -> &'static Packed {
     &DOCUMENT
 }
 
-fn generate() -> Document {
+fn generate() -> Vec<u8> {
     let paths = all_paths();
     let mut out = Vec::with_capacity(256 * 1024);
     out.extend_from_slice(b"{\"swagger\":\"2.0\",\"info\":");
@@ -35,7 +31,7 @@ fn generate() -> Document {
     out.extend_from_slice(b"},\"definitions\":{");
     write_members(&mut out, all_definitions(&paths).iter());
     out.extend_from_slice(b"}}");
-    Document::from_bytes(out)
+    out
 }
 
 /// The paths of all group-versions.
@@ -47,12 +43,18 @@ pub(super) fn all_paths() -> Vec<Path> {
 }
 
 /// The definitions that the paths need.
-pub(super) fn all_definitions(paths: &[Path]) -> BTreeMap<String, Value> {
-    definitions(paths, Dialect::V2, &Descriptions::read())
+pub(super) fn all_definitions(paths: &[Path]) -> Definitions {
+    let descriptions = Descriptions::read();
+    let mut all = definitions_of_all(Dialect::V2, &descriptions);
+    let others = definitions(paths, Dialect::V2, &descriptions, &all);
+    all.extend(others);
+    all
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::registry::RESOURCES;
 

@@ -10,7 +10,6 @@ use super::packed::Packed;
 use super::parameters::path_item;
 use super::protobuf::Message;
 use super::v2::{all_definitions, all_paths};
-use crate::discovery::Document;
 use crate::tree::{list, map, text, texts};
 
 /// `GET /openapi/v2` as protobuf.
@@ -19,7 +18,7 @@ pub fn v2_protobuf() -> &'static Packed {
     &DOCUMENT
 }
 
-fn generate() -> Document {
+fn generate() -> Vec<u8> {
     let all = all_paths();
     let info = super::info();
     let info = Message::default()
@@ -39,7 +38,7 @@ fn generate() -> Document {
         .message(2, &info)
         .message(8, &paths)
         .message(9, &definitions);
-    Document::from_bytes(document.into_bytes())
+    document.into_bytes()
 }
 
 /// A name and a value, as every map of this schema is written.
@@ -213,7 +212,7 @@ mod tests {
     fn the_document_opens_with_its_version_and_keeps_its_tag() {
         let document = v2_protobuf().document();
         assert_eq!(document.body[..5], *b"\x0a\x032.0");
-        assert_eq!(document.etag, generate().etag);
+        assert!(*document.body == *generate());
         let text = String::from_utf8_lossy(&document.body);
         assert!(text.contains("io.k8s.api.apps.v1.DaemonSetSpec"));
         assert!(text.contains(r#"{"group":"apps","kind":"DaemonSet","version":"v1"}"#));

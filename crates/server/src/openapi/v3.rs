@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::Dialect;
 use super::descriptions::Descriptions;
 use super::operations::{paths, root};
-use super::packed::Packed;
+use super::packed::{Packed, Part};
 use super::parameters::path_item;
-use super::schemas::definitions;
+use super::schemas::{Definitions, definitions, definitions_of_all};
 use crate::discovery::Document;
 use crate::registry::group_versions;
 
@@ -32,9 +32,11 @@ static DOCUMENTS: LazyLock<BTreeMap<GroupVersion, Packed>> = LazyLock::new(|| {
 
 fn documents(served: Vec<GroupVersion>) -> BTreeMap<GroupVersion, Packed> {
     let descriptions = Descriptions::read();
+    let of_all = definitions_of_all(Dialect::V3, &descriptions);
+    let end = Part::new(&end(&of_all));
     let documents = served.into_iter().map(|(group, version)| {
-        let document = Document::from_bytes(body(group, version, &descriptions));
-        ((group, version), Packed::new(&document))
+        let own = Part::new(&start(group, version, &descriptions, &of_all));
+        ((group, version), Packed::join(&[&own, &end]))
     });
     documents.collect()
 }
@@ -67,8 +69,13 @@ pub fn v3_document(group: &str, version: &str) -> Option<&'static Packed> {
     found.map(|(_, document)| document)
 }
 
-/// The document, written in parts, without building a tree of the whole.
-fn body(group: &'static str, version: &'static str, descriptions: &Descriptions) -> Vec<u8> {
+/// A document up to the definitions that every group-version has, written without building a tree of the whole.
+fn start(
+    group: &'static str,
+    version: &'static str,
+    descriptions: &Descriptions,
+    of_all: &Definitions,
+) -> Vec<u8> {
     let paths = paths(group, version);
     let mut out = Vec::with_capacity(64 * 1024);
     out.extend_from_slice(b"{\"openapi\":\"3.0.0\",\"info\":");
@@ -79,8 +86,15 @@ fn body(group: &'static str, version: &'static str, descriptions: &Descriptions)
         .map(|p| (p.path.as_str(), path_item(p, Dialect::V3)));
     write_members(&mut out, items);
     out.extend_from_slice(b"},\"components\":{\"schemas\":{");
-    let definitions = definitions(&paths, Dialect::V3, descriptions);
+    let definitions = definitions(&paths, Dialect::V3, descriptions, of_all);
     write_members(&mut out, definitions.iter());
+    out
+}
+
+/// The end of every document.
+fn end(of_all: &Definitions) -> Vec<u8> {
+    let mut out = vec![b','];
+    write_members(&mut out, of_all.iter());
     out.extend_from_slice(b"}}}");
     out
 }

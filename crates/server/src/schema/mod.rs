@@ -33,7 +33,8 @@
 //!    `registry` serves, and add or change the facts in `fields.json`. Released field numbers
 //!    never change.
 //! 2. Run `cargo xtask codegen`, which writes `table.rs` and, from the comments of `k8s-openapi`,
-//!    `descriptions.txt`; tests of `xtask` fail while they differ from their sources. `schema/tests/table.rs` checks merge keys, replaced lists and field numbers.
+//!    `descriptions.txt`; tests of `xtask` fail while they differ from their sources, and while types and merge strategies differ
+//!    from those of `k8s-openapi`. `schema/tests/table.rs` checks merge keys, replaced lists and field numbers.
 //! 3. Set the version in `discovery/version.rs` and the feature of `k8s-openapi` (`v1_36`) in the
 //!    workspace's `Cargo.toml` and in `xtask`'s `descriptions.rs`. The controllers and the agent use that
 //!    crate; the table does not.

@@ -69,11 +69,15 @@ impl Call {
 
     /// The presenter for objects of a resource in the form this client accepts.
     pub fn presenter(&self, row: &'static Resource) -> Result<Presenter> {
-        let include = self.include_object()?;
+        let (form, include) = (self.form()?, self.include_object()?);
+        // A table is for people, who do not read the managed fields in its rows, unless the client asks for objects there.
+        let is_for_people =
+            matches!(form, Form::Table(_)) && self.query.get("includeObject").is_none();
         let managed_fields = match self.headers.get(MANAGED_FIELDS_HEADER) {
+            _ if is_for_people => ManagedFields::Omitted,
             Some(value) if value == OMIT_MANAGED_FIELDS => ManagedFields::Omitted,
             _ => ManagedFields::Shown,
         };
-        Ok(Presenter::new(row, self.form()?, include, managed_fields))
+        Ok(Presenter::new(row, form, include, managed_fields))
     }
 }

@@ -97,7 +97,7 @@ pub(super) async fn insert(
         Some(managers) => Ownership::Listed(managers),
         None => managed_fields::of_create(row, author.manager, tree)?,
     };
-    let requested = managed_fields::before_own_change(row, Part::Main, &document);
+    let requested = managed_fields::before_own_change(row, Part::Main, &document, &Value::Null);
     let tree = &mut document.tree;
     row.strategy.prepare_create(tree);
     let _lock = admit::lock(api, row).await?;

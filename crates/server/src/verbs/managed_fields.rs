@@ -51,10 +51,19 @@ pub(super) fn after_own_change(
     Ok(ownership.after_unowned_change(schema, &row.api_version(), (before, after), &unchanged))
 }
 
-/// A copy of a document's object before the server changes it, if the owners depend on it.
-pub(super) fn before_own_change(row: &Resource, part: Part, document: &Document) -> Option<Value> {
+/// A copy of a document's object before the server changes it, if the owners depend on it. `old` is null for a new object.
+pub(super) fn before_own_change(
+    row: &Resource,
+    part: Part,
+    document: &Document,
+    old: &Value,
+) -> Option<Value> {
+    let adds_fields = || match part {
+        Part::Status => row.strategy.adds_to_status(&document.tree, old),
+        _ => row.strategy.adds_fields(part),
+    };
     let is_needed = match &document.ownership {
-        Ownership::Relative(_) => row.strategy.adds_fields(part) && !document.ownership.is_empty(),
+        Ownership::Relative(_) => !document.ownership.is_empty() && adds_fields(),
         Ownership::Listed(_) => false,
     };
     is_needed.then(|| document.tree.clone())

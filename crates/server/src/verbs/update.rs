@@ -205,7 +205,7 @@ fn apply_rules<'a>(
         Some(ownership) => ownership,
         None => managed_fields::of_update(row, part, by.manager, &requested, (new, old))?,
     };
-    let before = managed_fields::before_own_change(row, part, new);
+    let before = managed_fields::before_own_change(row, part, new, &old.tree);
     let reservation = prepare_and_validate(api, change, &mut new.tree, &old.tree, notes)?;
     if let Some(before) = before {
         let ownership = std::mem::take(&mut new.ownership);

@@ -6,6 +6,7 @@
 mod addresses;
 mod admission;
 mod apply;
+mod apply_histories;
 mod apply_input;
 mod apply_kinds;
 mod audit;

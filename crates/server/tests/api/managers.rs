@@ -4,7 +4,7 @@ use http::{Method, header};
 use serde_json::{Value, json};
 
 use crate::apply::APPLY;
-use crate::fixture::{DAEMONSETS, JSON_PATCH, MAPS, MERGE, STRATEGIC, TestServer};
+use crate::fixture::{DAEMONSETS, JSON_PATCH, MAPS, MERGE, PODS, STRATEGIC, TestServer};
 use crate::fixture::{daemonset, map, request};
 
 const A: &str = "/api/v1/namespaces/default/configmaps/a";
@@ -251,4 +251,34 @@ async fn managers_by_hand_have_bounds() {
         let message = format!("ConfigMap \"a\" is invalid: metadata.managedFields[0].{words}");
         server.put(A, &sent).await.says(422, "Invalid", &message);
     }
+}
+
+/// As upstream, whose field manager sees a status before it is prepared.
+#[tokio::test]
+async fn what_the_server_keeps_of_a_status_has_no_owner() {
+    let server = TestServer::new().await;
+    let path = format!("{PODS}/p");
+    server.pod("p", "n").await;
+    let condition = |generation: Value| json!([{"type": "example.com/A", "status": "True", "observedGeneration": generation}]);
+    let status = json!({"conditions": condition(1.into()), "observedGeneration": 1, "podIPs": [{"ip": "10.0.0.1"}]});
+    let by = |manager: &str| format!("{path}/status?fieldManager={manager}");
+    let patch = json!({"status": status});
+    let mut pod = server.patch(MERGE, &by("first"), &patch).await.ok();
+    pod["status"] = json!({"conditions": condition(Value::Null), "phase": "Running", "podIPs": [{"ip": "10.0.0.1"}]});
+    let written = server.put(&by("second"), &pod).await.ok();
+    assert_eq!(written["status"]["qosClass"], "BestEffort");
+    assert_eq!(written["status"]["observedGeneration"], 1);
+    assert_eq!(written["status"]["conditions"][0]["observedGeneration"], 1);
+    let entries = written["metadata"]["managedFields"].as_array().unwrap();
+    let of = |manager: &str| {
+        let entry = entries.iter().find(|entry| entry["manager"] == manager);
+        entry.unwrap()["fieldsV1"]["f:status"].clone()
+    };
+    let of_condition = json!({".": {}, "f:status": {}, "f:type": {}});
+    let expected = json!({
+        "f:conditions": {".": {}, "k:{\"type\":\"example.com/A\"}": of_condition},
+        "f:podIPs": {".": {}, "k:{\"ip\":\"10.0.0.1\"}": {".": {}, "f:ip": {}}},
+    });
+    assert_eq!(of("first"), expected);
+    assert_eq!(of("second"), json!({"f:phase": {}}));
 }

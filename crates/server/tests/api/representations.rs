@@ -76,6 +76,30 @@ async fn rows_carry_as_much_of_the_object_as_asked() {
         .fails(400, "BadRequest");
 }
 
+/// kubectl asks for nothing in most tables, and for objects when it sorts or watches.
+#[tokio::test]
+async fn rows_carry_managed_fields_when_the_client_asks_for_objects() {
+    let server = TestServer::new().await;
+    let by_me = format!("{MAPS}?fieldManager=me");
+    let one = map("a", &json!({"k": "1"}));
+    server.post(&by_me, &one).await.is(201);
+    let me = Some(json!("me"));
+    for (query, expected) in [
+        ("", None),
+        ("?includeObject=Metadata", me.clone()),
+        ("?includeObject=Object", me),
+    ] {
+        let one = server.get_as(&format!("{MAPS}/a{query}"), TABLE).await.ok();
+        let list = server.get_as(&format!("{MAPS}{query}"), TABLE).await.ok();
+        let managers = "/object/metadata/managedFields/0/manager";
+        let rows = list["rows"].as_array().unwrap();
+        for row in [&one["rows"][0], &rows[0]] {
+            assert_eq!(row["cells"][0], "a");
+            assert_eq!(row.pointer(managers), expected.as_ref(), "{query}: {row}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_old_version_of_tables_is_served_on_request() {
     let server = TestServer::new().await;

@@ -99,6 +99,10 @@ impl Strategy for Pod {
         status::prepare(new, old);
     }
 
+    fn adds_to_status(&self, new: &Value, old: &Value) -> bool {
+        status::adds_fields(new, old)
+    }
+
     fn validate_create(&self, object: &Value) -> Errors {
         create::validate(object)
     }

@@ -30,6 +30,21 @@ pub(super) fn prepare(new: &mut Value, old: &Value) {
     keep_condition_generations(new, old);
 }
 
+/// Whether [`prepare`] keeps fields of the status that `new` leaves out.
+pub(super) fn adds_fields(new: &Value, old: &Value) -> bool {
+    let is_left_out = |path| number(new, path) == 0 && number(old, path) != 0;
+    let of_type = |kind: &str| {
+        let mut olds = tree::list(old, "status.conditions").iter();
+        olds.any(|one| text(one, "type") == kind && number(one, "observedGeneration") != 0)
+    };
+    let mut conditions = tree::list(new, "status.conditions").iter();
+    let lacks_class = text(new, "status.qosClass").is_empty();
+    lacks_class && !text(old, "status.qosClass").is_empty()
+        || is_left_out("status.observedGeneration")
+        || conditions
+            .any(|one| number(one, "observedGeneration") == 0 && of_type(text(one, "type")))
+}
+
 /// A type may occur several times: matches the old conditions in order.
 fn keep_condition_generations(new: &mut Value, old: &Value) {
     let mut used = vec![false; tree::list(old, "status.conditions").len()];
