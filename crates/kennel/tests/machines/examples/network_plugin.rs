@@ -1,5 +1,8 @@
 //! The network plug-in: on a node that is not ready for want of a network, it is what makes it ready.
 
+use kennel_core::cidr::Cidr;
+use serde_json::{Value, json};
+
 use super::fixture::{Fixture, MACHINE, condition, wait};
 
 const NAME: &str = "network-plugin";
@@ -43,8 +46,8 @@ pub(crate) fn check(fixture: &Fixture) {
         .kubectl
         .run(&["taint", "node", MACHINE, "maintenance-"])
         .ok();
-    gives_addresses(fixture);
-    takes_subnets(fixture);
+    let range = takes_subnets(fixture);
+    gives_addresses(fixture, range);
 }
 
 /// A node without a network takes no pods, but for those that need none.
@@ -86,7 +89,7 @@ fn is_critical_and_of_the_host(fixture: &Fixture) {
 }
 
 /// Pods after it get their networks from it.
-fn gives_addresses(fixture: &Fixture) {
+fn gives_addresses(fixture: &Fixture, range: Cidr) {
     fixture
         .kubectl
         .run_with_input(&["apply", "-f", "-"], WITH_NETWORK)
@@ -102,17 +105,38 @@ fn gives_addresses(fixture: &Fixture) {
                 .stdout
         })
     });
-    assert!(address.starts_with("10.244.7."), "{address}");
+    let is_of_the_node = range.contains(address.parse().unwrap());
+    assert!(is_of_the_node, "{address} of {range}");
     fixture.kubectl.run(&["delete", "pod", "networked"]).ok();
 }
 
-/// As the page says: the real daemon wants to be told which addresses are a node's.
-fn takes_subnets(fixture: &Fixture) {
-    let subnet = r#"{"spec":{"podCIDR":"10.244.7.0/24"}}"#;
-    let patch = ["patch", "node", MACHINE, "-p", subnet];
-    fixture.kubectl.run(&patch).ok();
+/// As the page says: the real daemon wants to be told which addresses are a node's, and the node asks for them.
+fn takes_subnets(fixture: &Fixture) -> Cidr {
+    let ask = [
+        "annotate",
+        "node",
+        MACHINE,
+        "network.kennel.dev/mode=external",
+    ];
+    fixture.kubectl.run(&ask).ok();
+    let range: Cidr = wait(|| {
+        let node = fixture.get(&["node", MACHINE])?;
+        let range = node["spec"]["podCIDR"].as_str();
+        range
+            .and_then(|range| range.parse().ok())
+            .ok_or_else(|| format!("{node:#}"))
+    });
+    let config = fixture.get(&["configmap", NAME, "-n", NAMESPACE]).unwrap();
+    let config = config["data"]["net-conf.json"].as_str().unwrap();
+    let config: Value = serde_json::from_str(config).unwrap();
+    let all: Cidr = config["Network"].as_str().unwrap().parse().unwrap();
+    assert!(
+        range.bits() == 24 && all.contains(range.base()),
+        "{range} of {all}"
+    );
     let node = fixture.get(&["node", MACHINE]).unwrap();
-    assert_eq!(node["spec"]["podCIDRs"][0], "10.244.7.0/24");
+    assert_eq!(node["spec"]["podCIDRs"], json!([range.to_string()]));
+    range
 }
 
 /// What it installed stays when it goes, so that pods go on: the page says so.

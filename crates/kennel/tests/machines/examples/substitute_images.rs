@@ -82,7 +82,7 @@ fn network_daemon() -> Image {
     let text = r#"
 port=$(echo "$*" | sed 's/.*--healthz-port=\([0-9]*\).*/\1/')
 network=$(sed -n 's,.*"Network": "\([0-9]*\.[0-9]*\)\..*,\1,p' /etc/kube-flannel/net-conf.json)
-echo "FLANNEL_SUBNET=$network.7.0/24" >/run/flannel/subnet.env
+echo "FLANNEL_SUBNET=$network.0.0/24" >/run/flannel/subnet.env
 httpd -p "127.0.0.1:$port" -h /www
 "#;
     Image::new("ghcr.io/flannel-io/flannel:v0.28.9")

@@ -6,6 +6,7 @@ mod faults;
 mod fixture;
 mod nodes;
 mod paths;
+mod policies;
 mod refusals;
 mod services;
 mod three_machines;

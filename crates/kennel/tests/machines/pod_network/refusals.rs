@@ -164,7 +164,7 @@ fn a_range_that_overlaps_a_route_of_the_machine_is_refused_with_both_named() {
     cluster.condition(machine, "NetworkUnavailable", "True");
 }
 
-/// Such as that of a company's VPN, or the halves of all addresses that OpenVPN takes.
+/// Such as that of a company's VPN; some take the two halves of all addresses.
 #[test]
 fn a_route_that_comes_later_is_said_and_ends_no_running_network() {
     if !possible() {

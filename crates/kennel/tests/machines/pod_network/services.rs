@@ -22,7 +22,7 @@ const PORT: u16 = 9090;
 /// Questions, of which each endpoint gets some.
 const MANY: u32 = 24;
 /// The pods, and their machines.
-const PODS: [(&str, usize); 3] = [("here", 0), ("near", 1), ("far", 2)];
+pub(super) const PODS: [(&str, usize); 3] = [("here", 0), ("near", 1), ("far", 2)];
 
 /// What answers in the network of a pod, with the pod's name. It ends when it is dropped.
 struct Peer(Child);
@@ -35,21 +35,21 @@ impl Drop for Peer {
 }
 
 /// Three machines, of which the third is behind a router, and a pod with a peer on each.
-struct Fixture {
+pub(super) struct Fixture {
     _peers: Vec<Peer>,
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
 }
 
 /// The client of a request.
 #[derive(Clone, Copy, Debug)]
-enum Asker {
+pub(super) enum Asker {
     Pod(&'static str, usize),
     Machine(usize),
     Outside,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let cluster = Cluster::with_proxy("auto", &[0, 0, 1]);
         let peers = PODS.map(|(name, machine)| {
             cluster.pod(name, machine, false);
@@ -75,7 +75,7 @@ impl Fixture {
         pod["status"]["podIP"].as_str().unwrap().to_owned()
     }
 
-    fn node(&self, machine: usize) -> String {
+    pub(super) fn node(&self, machine: usize) -> String {
         self.cluster.machines[machine].address().to_string()
     }
 
@@ -84,7 +84,7 @@ impl Fixture {
     }
 
     /// The same service with other settings. Returns its cluster IP and node port.
-    fn service(&self, more: &Value) -> (String, u16) {
+    pub(super) fn service(&self, more: &Value) -> (String, u16) {
         let node_port = 30_080;
         let port = |protocol: &str| {
             json!({"name": protocol.to_lowercase(), "protocol": protocol, "port": 80, "targetPort": PORT,
@@ -106,7 +106,14 @@ impl Fixture {
     }
 
     /// A line for each answer: how often it came, the pod's name, and the address that it has seen.
-    fn ask(&self, from: Asker, kind: &str, address: &str, port: u16, count: u32) -> String {
+    pub(super) fn ask(
+        &self,
+        from: Asker,
+        kind: &str,
+        address: &str,
+        port: u16,
+        count: u32,
+    ) -> String {
         let program = ["python3", ASK, kind, address];
         let mut command = match from {
             Asker::Pod(name, machine) => self.cluster.in_pod(name, machine),
@@ -124,7 +131,14 @@ impl Fixture {
     }
 
     /// Waits until these pods answer, each of them. Returns the last answers.
-    fn until(&self, from: Asker, kind: &str, address: &str, port: u16, pods: &[&str]) -> String {
+    pub(super) fn until(
+        &self,
+        from: Asker,
+        kind: &str,
+        address: &str,
+        port: u16,
+        pods: &[&str],
+    ) -> String {
         eventually(Deadline::seconds(TIMEOUT), || {
             let answers = self.ask(from, kind, address, port, MANY);
             let mut found: Vec<&str> = answers
@@ -158,7 +172,14 @@ impl Fixture {
     }
 
     /// Waits until a single question has this result.
-    fn until_result(&self, from: Asker, kind: &str, address: &str, port: u16, expected: &str) {
+    pub(super) fn until_result(
+        &self,
+        from: Asker,
+        kind: &str,
+        address: &str,
+        port: u16,
+        expected: &str,
+    ) {
         eventually(Deadline::seconds(TIMEOUT), || {
             let found = self.ask(from, kind, address, port, 1);
             (found.trim() == format!("1 {expected}"))
@@ -167,7 +188,7 @@ impl Fixture {
         });
     }
 
-    fn relabel(&self, pod: &str, label: &str) {
+    pub(super) fn relabel(&self, pod: &str, label: &str) {
         let relabelled = self
             .cluster
             .kubectl

@@ -201,7 +201,7 @@ fn n2_3_session_affinity_keeps_a_client_with_its_endpoint_for_the_timeout() {
     if !machine::possible() {
         return;
     }
-    let cluster = Cluster::new();
+    let mut cluster = Cluster::new();
     let pods: Vec<Pod> = (11..17)
         .map(|number| cluster.pod(usize::from(number % 2), number))
         .collect();
@@ -225,6 +225,23 @@ fn n2_3_session_affinity_keeps_a_client_with_its_endpoint_for_the_timeout() {
         });
         let answers = ask(from, "tcp", address, port, 24);
         assert_eq!(names(&answers).len(), 1, "{answers}");
+    }
+    // An agent that is killed and started writes its table anew, and each client keeps its endpoint. Of six, another one would
+    // have the same by chance.
+    let asked = |cluster: &Cluster| {
+        let of = [
+            ask(&cluster.nodes[0].network, "tcp", &ip, 80, 1),
+            ask(&pods[1].network, "tcp", &ip, 80, 1),
+            ask(&cluster.outside, "tcp", &node, port, 1),
+        ];
+        of.map(|answers| names(&answers))
+    };
+    let before = asked(&cluster);
+    for _ in 0..3 {
+        cluster.nodes[0].agent.kill();
+        cluster.nodes[0].restart();
+        cluster.nodes[0].agent.wait_for("routing services");
+        assert_eq!(asked(&cluster), before);
     }
     // An endpoint that goes is forgotten, and the clients of others stay.
     let from = &cluster.nodes[0].network;
