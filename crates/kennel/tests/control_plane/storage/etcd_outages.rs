@@ -113,8 +113,8 @@ fn nodes_live_on_when_etcd_was_full_for_longer_than_their_grace_period() {
     let before = nodes(&kubectl);
 
     let big = "x".repeat(900_000);
-    let full = (0..40).map(|n| server.create(&format!("big-{n}"), &big));
-    let full = full.into_iter().find(|reply| reply.code != 201);
+    let mut replies = (0..40).map(|n| server.create(&format!("big-{n}"), &big));
+    let full = replies.find(|reply| reply.code != 201);
     let full = full.expect("it gets full");
     assert_eq!(full.code, 507, "{}", full.text());
     let refused = renewals(&kubectl);
