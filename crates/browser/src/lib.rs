@@ -56,13 +56,21 @@ impl Browser {
         self.call("POST", "/goog/cdp/execute", &body)
     }
 
-    /// Processor time of the main threads of all pages of this browser: scripts, styles, layout and painting. Nothing if no
-    /// process runs a page.
-    pub fn main_thread_time(&self) -> Option<Duration> {
+    /// The main thread of the page that is shown. Chromium keeps further processes for pages, so this keeps the page busy for
+    /// a moment and takes the process that was. Nothing if no process runs a page.
+    pub fn main_thread(&self) -> Option<MainThread> {
         let all = processes::below(self.driver.pid()).into_iter();
-        let renderers = all.filter(|pid| processes::is_renderer(*pid));
-        let times = renderers.filter_map(processes::main_thread_time);
-        times.reduce(|sum, time| sum + time)
+        let pages: Vec<MainThread> = all
+            .filter(|pid| processes::is_renderer(*pid))
+            .map(MainThread)
+            .collect();
+        let before: Vec<Option<Duration>> = pages.iter().map(MainThread::time).collect();
+        self.run(BUSY, &[]);
+        let spent = pages.into_iter().zip(before).filter_map(|(page, before)| {
+            let spent = page.time()?.saturating_sub(before?);
+            Some((spent, page))
+        });
+        spent.max_by_key(|(spent, _)| *spent).map(|(_, page)| page)
     }
 
     /// Sends a `WebDriver` command of this session.
@@ -74,6 +82,20 @@ impl Browser {
     fn get(&self, path: &str) -> Value {
         let path = format!("/session/{}{path}", self.session);
         self.driver.call("GET", &path, None)
+    }
+}
+
+/// Far longer than a page that is not shown works in the same time.
+const BUSY: &str = "const end = performance.now() + 300; while (performance.now() < end);";
+
+/// The thread of a page that runs scripts, styles, layout and painting.
+#[derive(Debug)]
+pub struct MainThread(u32);
+
+impl MainThread {
+    /// Its processor time; nothing once the page has ended.
+    pub fn time(&self) -> Option<Duration> {
+        processes::main_thread_time(self.0)
     }
 }
 

@@ -13,6 +13,8 @@ use crate::Browser;
 /// By then a page must show what it is asked for, also while other tests use the processor.
 const DEADLINE: Duration = Duration::from_secs(90);
 const POLL_EVERY: Duration = Duration::from_millis(100);
+/// A script that takes longer than half a minute is ended by the driver.
+const COMMAND_MAX: Duration = Duration::from_secs(20);
 /// So much of a page's text is shown when a test fails.
 const SHOWN_CHARS: usize = 3_000;
 
@@ -98,6 +100,28 @@ impl Browser {
             }
             std::thread::sleep(POLL_EVERY);
         }
+    }
+
+    /// As [`until_within`](Self::until_within), but the page itself looks: a command for each look would cost the page some
+    /// of the time that a benchmark measures.
+    ///
+    /// # Panics
+    /// As [`until`](Self::until).
+    pub fn until_seen_by_page(&self, limit: Duration, what: &str, script: &str) -> Value {
+        let looks = format!(
+            "const look = () => {{ {script} }};
+            const end = performance.now() + {};
+            for (;;) {{
+                const found = look();
+                if (found || performance.now() > end) {{
+                    return found;
+                }}
+                await new Promise((done) => setTimeout(done, {}));
+            }}",
+            COMMAND_MAX.as_millis(),
+            POLL_EVERY.as_millis()
+        );
+        self.until_within(limit, what, &looks, &[])
     }
 
     /// Waits until the text of an element contains a text.

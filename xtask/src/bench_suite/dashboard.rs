@@ -187,13 +187,14 @@ impl Fleet {
     ) -> Result<Cost> {
         browser.run(WATCH_TASKS, &[]);
         let no_page = "no process of the browser runs the page";
-        let before = browser.main_thread_time().context(no_page)?;
+        let page = browser.main_thread().context(no_page)?;
+        let before = page.time().context(no_page)?;
         let began_at = Instant::now();
         api.merge(SET, patch).await?;
         self.some_old(browser);
         self.all_new(browser);
         let took = began_at.elapsed().as_secs_f64();
-        let after = browser.main_thread_time().context(no_page)?;
+        let after = page.time().context(no_page)?;
         let spent = after.saturating_sub(before);
         ensure!(
             spent > Duration::ZERO,
@@ -217,12 +218,12 @@ impl Fleet {
 
     fn some_old(&self, browser: &Browser) {
         let script = format!("return {NEW} < {};", self.nodes);
-        browser.until_within(ROLLOUT_MAX, "the rollout begins", &script, &[]);
+        browser.until_seen_by_page(ROLLOUT_MAX, "the rollout begins", &script);
     }
 
     fn all_new(&self, browser: &Browser) {
         let script = format!("return {NEW} === {};", self.nodes);
-        browser.until_within(ROLLOUT_MAX, "all nodes are new", &script, &[]);
+        browser.until_seen_by_page(ROLLOUT_MAX, "all nodes are new", &script);
     }
 }
 

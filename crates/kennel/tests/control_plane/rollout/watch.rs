@@ -1,12 +1,14 @@
 //! `kennel rollout watch`: on a terminal, and in a log.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use kennel_testkit::terminal::{Screen, Terminal};
 use rustix::process::Signal;
+use serde_json::json;
 
 use super::fixture::Fixture;
-use crate::why::fixture::KENNEL;
+use crate::why::fixture::{Fixture as Cluster, KENNEL, daemon_set};
 
 /// The first stage is good; then version 2 crashes on the nodes of the second.
 const SCENARIO: &str = "
@@ -23,9 +25,13 @@ const POLICY: [(&str, &str); 3] = [
 ];
 
 fn watch(fixture: &Fixture, arguments: &[&str]) -> Command {
+    watch_with(&fixture.cluster.kennel.kubeconfig(), arguments)
+}
+
+fn watch_with(kubeconfig: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(KENNEL);
     command.args(["rollout", "watch", "ds/agent", "--kubeconfig"]);
-    command.arg(fixture.cluster.kennel.kubeconfig());
+    command.arg(kubeconfig);
     command
         .args(arguments)
         .env_remove("NO_COLOR")
@@ -103,6 +109,40 @@ fn a_terminal_shows_a_cell_for_each_node_through_stages_failures_and_sizes() {
         "{}",
         shown.text()
     );
+}
+
+#[test]
+fn thousands_of_nodes_share_blocks_and_have_a_rate_and_an_end() {
+    const NODES: usize = 5_000;
+    let cluster = Cluster::with("", &["--simulate", &NODES.to_string()]);
+    let mut set = daemon_set(
+        json!({}),
+        json!({"containers": [{"name": "main", "image": "example.com/agent:1"}]}),
+    );
+    for (key, value) in [("stages", "99%, 100%"), ("stages-on-create", "true")] {
+        set["metadata"]["annotations"][format!("rollout.kennel.dev/{key}")] = json!(value);
+    }
+    let created = cluster
+        .kubectl
+        .run_with_input(&["create", "-f", "-"], &set.to_string());
+    created.ok();
+    let command = watch_with(&cluster.kennel.kubeconfig(), &["--follow"]);
+    let terminal = Terminal::start(command, 100, 30);
+    // While nodes join and get their pods.
+    let shown = terminal.wait_for("a rate and an end", |screen| {
+        let text = screen.text();
+        text.contains(" nodes/min") && text.contains("ends in about ")
+    });
+    assert!(shown.text().lines().count() <= 30, "{}", shown.text());
+    let shown = terminal.wait_for("all nodes in blocks", |screen| {
+        let text = screen.text();
+        let per_block = text
+            .split_once("one block is ")
+            .and_then(|(_, rest)| rest.split(' ').next()?.parse::<usize>().ok());
+        per_block.is_some_and(|per_block| per_block * cells(screen).len() >= NODES)
+    });
+    assert!(shown.text().contains("stage "), "{}", shown.text());
+    terminal.signal(Signal::INT);
 }
 
 #[test]
