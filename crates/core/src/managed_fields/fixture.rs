@@ -202,20 +202,28 @@ impl Store {
     }
 
     pub(super) fn apply(&mut self, manager: &str, config: &Value) -> Result<(), String> {
-        self.apply_with(manager, config, false)
+        self.apply_part(manager, "", config, false)
     }
 
     pub(super) fn force(&mut self, manager: &str, config: &Value) {
-        self.apply_with(manager, config, true).unwrap();
+        self.apply_part(manager, "", config, true).unwrap();
     }
 
-    fn apply_with(&mut self, manager: &str, config: &Value, force: bool) -> Result<(), String> {
+    /// An apply through the object itself, or through a subresource.
+    pub(super) fn apply_part(
+        &mut self,
+        manager: &str,
+        subresource: &str,
+        config: &Value,
+        force: bool,
+    ) -> Result<(), String> {
         let (live, managers) = (self.object.clone(), self.managers.clone());
-        let applied = self.write(manager, "", |fields| {
+        let applied = self.write(manager, subresource, |fields| {
             fields.apply(live.as_ref(), config, managers, force)
         });
         let Applied { object, managers } =
             applied.map_err(|error: ApplyError| error.to_string())?;
+        let object = kept_by(subresource, object, live.as_ref());
         self.object = Some(without_nulls(object));
         self.store(Ownership::Listed(managers));
         Ok(())
@@ -305,7 +313,7 @@ fn kept_by(subresource: &str, mut new: Value, live: Option<&Value>) -> Value {
 }
 
 /// As the server prunes what it stores: without nulls, empty lists and empty maps.
-fn without_nulls(value: Value) -> Value {
+pub(super) fn without_nulls(value: Value) -> Value {
     let is_left = |value: &Value| match value {
         Value::Null => false,
         Value::Array(items) => !items.is_empty(),
