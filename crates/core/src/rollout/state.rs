@@ -1,6 +1,6 @@
 //! The state of a rollout (R8), as annotations of the target's ControllerRevision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kennel_types::Timestamp;
@@ -143,7 +143,14 @@ pub struct State {
     /// The stages of this attempt, in the order in which they began; of many, the last [`MAX_STAGES`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageTimes>,
+    /// Nodes whose daemon was failing when the present stage began; of many, the first [`MAX_FAILING`]. They tell a
+    /// controller that finds a node empty what was there before (R5.5).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub failing: BTreeSet<String>,
 }
+
+/// How many failing nodes a state names: with the longest names they fill a tenth of what annotations may hold.
+pub const MAX_FAILING: usize = 100;
 
 /// How many stages a state has the times of, so that a policy with hundreds does not fill the annotation.
 pub const MAX_STAGES: usize = 32;
@@ -160,14 +167,25 @@ pub struct StageTimes {
 }
 
 impl State {
+    /// Whether a stage begins with this state.
+    pub fn begins_stage(&self, before: Option<&Self>) -> bool {
+        let before = before.map(|before| (before.attempt, before.stage));
+        self.stage > 0 && !self.is_over() && before != Some((self.attempt, self.stage))
+    }
+
+    /// No node gets the target any more that does not have it.
+    pub fn is_over(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Complete | Phase::RollingBack | Phase::Held
+        )
+    }
+
     /// Enters into `stages` what begins and ends with this state.
     pub fn note_stages(&mut self, before: Option<&Self>) {
         let before = before.filter(|before| before.attempt == self.attempt);
         self.stages = before.map_or_else(Vec::new, |before| before.stages.clone());
-        let is_over = matches!(
-            self.phase,
-            Phase::Complete | Phase::RollingBack | Phase::Held
-        );
+        let is_over = self.is_over();
         let begins = before.is_none_or(|before| before.stage != self.stage) && !is_over;
         if let Some(last) = self.stages.last_mut()
             && (begins || is_over)
@@ -311,6 +329,7 @@ mod tests {
             accepted: Accepted::None,
             seen: BTreeMap::new(),
             stages: Vec::new(),
+            failing: BTreeSet::new(),
         }
     }
 

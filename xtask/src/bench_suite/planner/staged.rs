@@ -1,7 +1,7 @@
 //! The planner with a rollout policy, in the middle of a rollout: half of the nodes have the new template, and one of
 //! them is not healthy yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,7 @@ fn revisions(cut: String) -> [Revision; 2] {
         accepted: Accepted::None,
         seen: BTreeMap::new(),
         stages: Vec::new(),
+        failing: BTreeSet::new(),
     };
     let under_way = state(1, Cut::Node(cut), Phase::Updating, Some(&stable));
     target.record = Record {

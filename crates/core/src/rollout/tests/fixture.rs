@@ -1,6 +1,6 @@
 //! A DaemonSet `default/agent` with a stable revision `old`, a target `new`, and a pod of `old` on every node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kennel_types::{Timestamp, Waiting};
@@ -70,6 +70,7 @@ pub(crate) fn state(phase: Phase, stage: usize, cut: Cut) -> State {
         accepted: Accepted::None,
         seen: BTreeMap::new(),
         stages: Vec::new(),
+        failing: BTreeSet::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Nodes of a DaemonSet with a rollout policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kennel_types::Timestamp;
@@ -39,6 +39,7 @@ fn staged(verdict: Judged, phase: Phase, cut: Cut) -> Fixture {
             accepted: Accepted::None,
             seen: BTreeMap::new(),
             stages: Vec::new(),
+            failing: BTreeSet::new(),
         }),
     };
     let fixture = annotate(fixture, "stages", "1, 2 manual, 100%");

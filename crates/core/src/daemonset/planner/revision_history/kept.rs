@@ -1,7 +1,7 @@
 //! Revisions of a rollout that were deleted by hand (R8.3): they are made again from memory, state included. After a
 //! restart there is no memory: the rollout pauses, pods stay, and empty nodes wait for a person.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::super::event::{Answer, Identity, Outcome, Ticket, Write};
@@ -189,6 +189,7 @@ impl Planner {
                 .map(|(key, value, _)| (key.to_owned(), value))
                 .collect(),
             stages: Vec::new(),
+            failing: BTreeSet::new(),
         };
         Some(Record {
             verdict: Some(Verdict::Progressing),

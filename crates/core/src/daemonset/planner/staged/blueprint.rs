@@ -1,5 +1,6 @@
 //! The pod to create on a node: of which revision, and what the node's daemon was before (R5.5).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,9 +8,20 @@ use super::super::super::pod::Blueprint;
 use super::super::super::view::{Before, Readiness};
 use super::super::Planner;
 use super::super::pods::Claim;
-use super::Driven;
 use super::decide::is_available;
+use super::{Context, Driven, Staged, Tick};
 use crate::ids::{NodeId, PodId, SetId};
+use crate::rollout::state::{MAX_FAILING, State};
+
+impl Staged {
+    /// What the state tells of a node's daemon before its turn.
+    pub(super) fn recorded_before(&self, node: &str) -> Before {
+        match self.state() {
+            Some(state) if state.failing.contains(node) => Before::Failing,
+            _ => Before::None,
+        }
+    }
+}
 
 impl Planner {
     /// The pod to create on a node, and what its daemon was.
@@ -31,11 +43,46 @@ impl Planner {
         let blueprint = stable.map_or(&staged.blueprint, |stable| &stable.active.blueprint);
         let remembered = staged.slots.get(node.index()).and_then(|slot| slot.before);
         let before = if self.nodes.readiness(node) == Readiness::Ready {
-            remembered.unwrap_or_else(|| self.before(set, node))
+            remembered.unwrap_or_else(|| match self.before(set, node) {
+                // A controller before this one may have deleted what was here.
+                Before::None => staged.recorded_before(self.nodes.name(node)),
+                found => found,
+            })
         } else {
             Before::Down
         };
         (blueprint.clone(), before)
+    }
+
+    /// The nodes whose daemon is failing and is not the target's, if a stage begins with this state; otherwise those that
+    /// the present stage has begun with.
+    pub(super) fn failing_nodes(&self, set: SetId, state: &State) -> BTreeSet<String> {
+        let known = &self.sets[set];
+        let (Some(staged), Some(target)) = (known.staged.as_deref(), known.active.as_ref()) else {
+            return BTreeSet::new();
+        };
+        if state.is_over() {
+            return BTreeSet::new();
+        }
+        if !state.begins_stage(staged.state()) {
+            return state.failing.clone();
+        }
+        let context = Context {
+            nodes: &self.nodes,
+            pods: &self.pods,
+            now: self.now,
+            tick: Tick::of(self.steady),
+        };
+        let fails = |node: &NodeId| {
+            let slot = known.slots.get(node.index());
+            self.nodes.readiness(*node) == Readiness::Ready
+                && slot.is_some_and(|slot| staged.fails_before(slot, target, context))
+        };
+        let all = staged.places.iter().map(|(_, _, node)| node);
+        let names = all
+            .filter(fails)
+            .map(|node| self.nodes.name(node).to_string());
+        names.take(MAX_FAILING).collect()
     }
 
     /// What a node's daemon is now.

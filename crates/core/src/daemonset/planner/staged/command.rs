@@ -1,7 +1,7 @@
 //! Commands that do nothing (R6.1): each is told of once. The state has them as seen, so that a new controller neither
 //! tells of them again nor carries them out later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Planner;
 use super::advance::next_second;
@@ -97,6 +97,7 @@ impl Planner {
             accepted: Accepted::None,
             seen: BTreeMap::new(),
             stages: Vec::new(),
+            failing: BTreeSet::new(),
         })
     }
 

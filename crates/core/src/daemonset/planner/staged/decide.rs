@@ -247,7 +247,7 @@ impl Staged {
         let evidence = Evidence {
             pod_failed: pod.is_some_and(|pod| pod.phase == PodPhase::Failed),
             restarts: pod.map_or(0, |pod| pod.restarts),
-            before: pod.map_or(Before::None, |pod| self.before_of(pod, mine)),
+            before: pod.map_or(Before::None, |pod| self.before_of(pod, mine, node, context)),
             blamed,
             skipped: skips && rollout.readiness != Readiness::Ready,
         };
@@ -303,6 +303,17 @@ impl Staged {
             Accepted::Nodes(count) => count > 0,
             Accepted::All => true,
         })
+    }
+
+    /// Whether a node has a daemon of another revision that is not available.
+    pub(super) fn fails_before(
+        &self,
+        slot: &Slot,
+        target: &ActiveRevision,
+        context: Context<'_>,
+    ) -> bool {
+        let (found, _) = self.find_pods(slot, target, context);
+        found.any && !found.any_available && found.target.is_none()
     }
 
     /// A pass over the pods of a slot. The second part is the target's pod.
@@ -426,10 +437,18 @@ impl Staged {
     }
 
     /// What a node's daemon was before the target's pod. Another controller's pods do not say it (R11), so what was
-    /// seen when the old one was deleted counts.
-    fn before_of(&self, pod: &Hot, mine: &StagedSlot) -> Before {
+    /// seen when the old one was deleted counts, or what the state has.
+    fn before_of(
+        &self,
+        pod: &Hot,
+        mine: &StagedSlot,
+        node: NodeId,
+        context: Context<'_>,
+    ) -> Before {
         match pod.before {
-            Before::None if self.assist => mine.before.unwrap_or(Before::None),
+            Before::None if self.assist => mine
+                .before
+                .unwrap_or_else(|| self.recorded_before(context.nodes.name(node))),
             before => before,
         }
     }

@@ -40,6 +40,7 @@ impl Planner {
         notes: Vec<Note>,
     ) {
         let now = self.now;
+        let failing = self.failing_nodes(set, &state);
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
         let staged = known.staged.as_deref_mut();
@@ -49,6 +50,7 @@ impl Planner {
             .seen
             .retain(|key, value| staged.commands.has(key, value));
         state.note_stages(staged.state());
+        state.failing = failing;
         let start = PhaseStart {
             since: state.since,
             at: self.steady + state.since.saturating_since(self.wall),

@@ -25,6 +25,7 @@ impl Planner {
             accepted: Accepted::None,
             seen: self.seen_at_start(set),
             stages: Vec::new(),
+            failing: std::collections::BTreeSet::new(),
             stable,
         };
         let has_pods = !known.hash_uses.is_empty();

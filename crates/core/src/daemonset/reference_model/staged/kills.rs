@@ -174,6 +174,38 @@ fn r8_1_a_release_that_takes_nodes_down_is_blamed_whoever_is_killed() {
     });
 }
 
+#[test]
+fn r5_5_nodes_that_failed_before_are_excused_whoever_is_killed() {
+    with_seeds(fixed_seeds(16), |seed| {
+        let mut rollouts = cluster(seed);
+        rollouts.annotate(&[("on-failure", "rollback"), ("healthy-deadline", "4m")]);
+        // Until their turn they use up budget.
+        let uid = rollouts.uid.clone();
+        let edit = |set: &mut DaemonSetView| set.strategy = rolling(4, 0);
+        rollouts.cluster.edit_set(&uid, edit);
+        for name in ["node-1", "node-4"] {
+            rollouts.sick.insert(name.into());
+        }
+        let pods = rollouts.cluster.pods.values();
+        let here = pods.filter(|pod| {
+            let sick = |name| rollouts.sick.contains(name);
+            pod.target().is_some_and(sick)
+        });
+        let uids: Vec<Uid> = here.map(|pod| pod.uid.clone()).collect();
+        for uid in uids {
+            rollouts
+                .cluster
+                .edit_pod(&uid, false, |pod| pod.ready_since = None);
+        }
+        rollouts.settle();
+        rollouts.change_template(1);
+        steps_and_kills(&mut rollouts, KILLS);
+        finish(&mut rollouts, 1);
+        ends(&rollouts, 1, Verdict::Stable, Phase::Complete);
+        assert_eq!(rollouts.available(1), NODES - 2, "seed {seed}");
+    });
+}
+
 fn return_all(rollouts: &mut Rollouts) {
     let names: Vec<Uid> = rollouts.cluster.nodes.keys().cloned().collect();
     for name in names {

@@ -1,7 +1,7 @@
 //! The rules of staged rollouts (R1 to R6) as plain functions of whole objects, written a second time straight from the
 //! spec. Nothing here may call `planner::staged` or `rollout::{machine, order}`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -470,6 +470,20 @@ impl<'a> Law<'a> {
     pub(super) fn has_target(&self, name: &str) -> bool {
         let mut here = self.daemons_on(name);
         here.any(|daemon| !daemon.leaving && self.is_of_target(daemon.view))
+    }
+
+    /// R5.5: nodes that are ready and have no available daemon, but one that is not the target's.
+    pub(super) fn fail_before_their_turn(&self) -> BTreeSet<String> {
+        let mut names = self.rollout_nodes();
+        names.retain(|name| {
+            let here = || self.daemons_on(name).filter(|daemon| !daemon.leaving);
+            let of_others = here().all(|daemon| !self.is_of_target(daemon.view));
+            let fails = here().next().is_some() && here().all(|daemon| !daemon.available);
+            fails && of_others && self.readiness(name) == Readiness::Ready
+        });
+        let mut all: BTreeSet<String> = BTreeSet::new();
+        all.extend(names.iter().take(100).map(std::string::ToString::to_string));
+        all
     }
 
     /// Admitted by its place or by its labels.

@@ -435,7 +435,20 @@ impl ReferencePlanner {
             given.get(&key) == Some(value)
         });
         let own = |state: &&State| *state.owner == **uid;
-        state.stages = stage_times(target.record.state.as_ref().filter(own), &state);
+        let old = target.record.state.as_ref().filter(own);
+        state.stages = stage_times(old, &state);
+        // R5.5
+        let goes = !matches!(
+            state.phase,
+            Phase::Complete | Phase::RollingBack | Phase::Held
+        );
+        let present = old.is_some_and(|o| o.attempt == state.attempt && o.stage == state.stage);
+        if !goes {
+            state.failing = BTreeSet::new();
+        } else if state.stage > 0 && !present {
+            let law = self.law(&self.sets[uid]).unwrap();
+            state.failing = law.fail_before_their_turn();
+        }
         let earlier = self.sets[uid].history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {
             self.set_mut(uid).rollout.as_mut().unwrap().stuck = true;

@@ -1,6 +1,6 @@
 //! The next state of a rollout (R2, R3, R5, R6), from the whole state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kennel_types::Timestamp;
 
@@ -204,6 +204,7 @@ impl Stepping<'_, '_> {
             accepted: Accepted::None,
             seen: BTreeMap::new(),
             stages: Vec::new(),
+            failing: BTreeSet::new(),
         }
     }
 

@@ -185,3 +185,41 @@ fn r5_4_on_the_way_back_what_is_not_available_is_replaced_at_once() {
     assert_eq!(cluster.counts(), [(0, 8)].into());
     assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
 }
+
+/// A cluster on whose last node no daemon becomes ready.
+fn one_sick(nodes: usize, sick: &[&str]) -> Cluster {
+    let mut cluster = Cluster::new(nodes, &[("stages", "100%"), ("on-failure", "rollback")]);
+    for node in sick {
+        cluster.sick.insert((*node).to_owned());
+        cluster.edit_pods(node, |pod| pod.ready_since = None);
+    }
+    cluster.run();
+    cluster
+}
+
+#[test]
+fn r5_5_a_new_controller_knows_which_daemons_failed_before() {
+    let mut cluster = one_sick(3, &["node-1"]);
+    // The failing daemon is deleted, and the controller dies before the new one is created.
+    cluster.refused.insert("node-1".to_owned());
+    cluster.roll_out(1);
+    assert_eq!(cluster.pods_on("node-1").len(), 0);
+    let state = cluster.record(1).state.unwrap();
+    assert_eq!(state.failing, ["node-1".to_owned()].into());
+    cluster.refused.clear();
+    cluster.restart();
+    cluster.advance(1_200);
+    assert_eq!(cluster.counts(), [(1, 3)].into());
+    assert_eq!(cluster.phase(1).0, STABLE);
+    assert!(cluster.record(1).state.unwrap().failing.is_empty());
+}
+
+#[test]
+fn r5_5_a_state_names_a_bounded_number_of_failing_nodes() {
+    let names: Vec<String> = (0..120).map(|number| format!("node-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut cluster = one_sick(120, &names);
+    cluster.annotate(&[("stages", "1 1h, 100%")]);
+    cluster.roll_out(1);
+    assert_eq!(cluster.record(1).state.unwrap().failing.len(), 100);
+}
