@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kennel_client::metrics::{Metric, Observed, Page};
-use kennel_core::daemonset::planner::{NodesByState, Progress};
+use kennel_core::daemonset::planner::{FAILURE_REASONS, NodesByState, Progress};
 use kennel_core::rollout::state::Phase;
 
 kennel_core::metrics! {
@@ -67,6 +67,12 @@ fn outcome(phase: Option<Phase>) -> Outcome {
 /// Counts by reason.
 type Counts = BTreeMap<String, u64>;
 
+/// A counter that appears with its first failure shows no increase in Prometheus, so each is there from the beginning.
+fn zeros() -> Counts {
+    let zero = |reason: &str| (reason.to_owned(), 0);
+    FAILURE_REASONS.into_iter().map(zero).collect()
+}
+
 #[derive(Debug)]
 struct Rollout {
     /// `namespace="…",daemonset="…"`.
@@ -87,6 +93,9 @@ impl Rollout {
     /// As it is now. A failure counts when it is seen to happen, not when a new controller finds it.
     fn new(now: &Progress<'_>, before: Option<Self>) -> Self {
         let (mut failures, mut rollbacks) = (Counts::new(), Counts::new());
+        if before.is_none() {
+            (failures, rollbacks) = (zeros(), zeros());
+        }
         if let Some(before) = before {
             let same = before.target == *now.target && before.attempt == now.attempt;
             let (was, is) = (outcome(before.phase), outcome(now.phase));

@@ -49,7 +49,7 @@ use nodes::Nodes;
 use pods::{Pods, SeenAt};
 use revision_history::Revisions;
 use sets::{Set, Sets};
-pub use staged::{NodesByState, Progress};
+pub use staged::{FAILURE_REASONS, NodesByState, Progress};
 use symbols::Symbols;
 use timers::{Recheck, Timers};
 use waiting::Waiting;

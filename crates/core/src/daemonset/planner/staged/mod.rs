@@ -55,7 +55,7 @@ pub(super) use admission::Cutoff;
 pub(super) use advance::next_second;
 use check::CheckProgress;
 pub(super) use decide::{Context, is_available};
-pub use progress::{NodesByState, Progress};
+pub use progress::{FAILURE_REASONS, NodesByState, Progress};
 pub(super) use record::Note;
 use record::PendingTransition;
 pub(super) use slot::{Born, StagedSlot, Tick};

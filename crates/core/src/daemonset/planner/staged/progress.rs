@@ -9,6 +9,25 @@ use super::{Staged, Standing};
 use crate::rollout::condition::STALLED;
 use crate::rollout::state::Phase;
 
+/// Every reason for which a rollout fails or goes back: a closed set, for the label of metrics.
+pub const FAILURE_REASONS: [&str; 15] = [
+    "Aborted",
+    "CannotCreatePod",
+    "CheckFailed",
+    "CheckInconclusive",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "DeadlineExceeded",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "NodeDown",
+    "NotAvailable",
+    "PodFailed",
+    "RevisionLost",
+    "RunContainerError",
+    "TooManyRestarts",
+];
+
 /// Where the rollout of one DaemonSet stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
@@ -106,5 +125,41 @@ impl Staged {
             skipped: totals.admitted - healthy - totals.pending - totals.failed,
             returning: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slot::Cause;
+    use super::*;
+    use crate::daemonset::view::Waiting;
+
+    #[test]
+    fn r9_3_the_reasons_of_metrics_have_every_cause() {
+        let waiting = [
+            Waiting::InvalidImageName,
+            Waiting::CreateContainerConfigError,
+            Waiting::CreateContainerError,
+            Waiting::RunContainerError,
+            Waiting::ImagePull,
+        ];
+        let causes = [
+            Cause::Restarts,
+            Cause::PodFailed,
+            Cause::CannotCreate,
+            Cause::NotAvailable,
+            Cause::NodeDown,
+        ];
+        let causes = causes.into_iter().chain(waiting.map(Cause::Waiting));
+        let others = [
+            "Aborted",
+            "CheckFailed",
+            "CheckInconclusive",
+            "DeadlineExceeded",
+            "RevisionLost",
+        ];
+        let mut all: Vec<&str> = causes.map(Cause::code).chain(others).collect();
+        all.sort_unstable();
+        assert_eq!(all, FAILURE_REASONS);
     }
 }
