@@ -4,9 +4,10 @@ use kennel_client::api;
 use kennel_client::write::{self, Call, Content, Writer};
 use kennel_core::daemonset::event::{Answer, FailureKind, Identity, Object};
 use kennel_core::daemonset::history::Revision;
+use kennel_core::rollout::VERDICT;
 use kennel_core::rollout::state::{Record, Verdict};
 use kennel_types::Reason;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Failed, Target, target};
 use crate::view;
@@ -77,6 +78,10 @@ pub(super) async fn write_record(
         "resourceVersion": version,
         "annotations": record.annotations(),
     });
+    if record.verdict.is_none() {
+        // A released target has none any more.
+        metadata["annotations"][VERDICT] = Value::Null;
+    }
     if may_change_cause(record) {
         let stored = writer.send(&Call::get(revision.path.as_str())).await?;
         let stored = stored.tree().unwrap_or_default();
@@ -91,10 +96,10 @@ pub(super) async fn write_record(
     read(&answer).map(Box::new).map(Answer::Revision)
 }
 
-/// The cause that `kubectl rollout history` shows is written with a failure, and removed by a retry (R9.2).
+/// The cause that `kubectl rollout history` shows is written with a failure, and removed by a retry (R9.2) or a release.
 fn may_change_cause(record: &Record) -> bool {
     let retried = record.state.as_ref().is_some_and(|state| state.attempt > 1);
-    retried || record.verdict == Some(Verdict::Failed)
+    retried || matches!(record.verdict, Some(Verdict::Failed) | None)
 }
 
 /// Why a revision has failed, if it has.

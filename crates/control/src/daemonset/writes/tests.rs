@@ -9,9 +9,9 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use kennel_core::daemonset::event::Outcome;
-use kennel_core::rollout::STATE;
 use kennel_core::rollout::config::{ConfigCopy, content_hash};
 use kennel_core::rollout::state::{Record, Verdict};
+use kennel_core::rollout::{STATE, VERDICT};
 
 use super::*;
 
@@ -349,12 +349,12 @@ async fn s6_2_4_a_status_is_tried_once_more_on_the_live_object() {
     assert_eq!(outcome, Ok(Answer::Nothing));
 }
 
-fn record(verdict: Verdict, attempt: u64) -> Write {
+fn record(verdict: impl Into<Option<Verdict>>, attempt: u64) -> Write {
     let state = json!({"owner": "du", "attempt": attempt, "stage": 1, "cut": "node-1", "phase": "Held",
         "since": "2026-01-02T03:04:05Z", "reason": {"code": "Aborted", "message": "by hand"}});
     let annotations = [(STATE.to_owned(), state.to_string())].into();
     let record = Record {
-        verdict: Some(verdict),
+        verdict: verdict.into(),
         ..Record::parse(&annotations)
     };
     assert!(record.state.is_some());
@@ -395,6 +395,21 @@ async fn r9_2_a_failed_revision_gets_a_cause_unless_a_person_gave_one() {
     let written = json!({"metadata": {"name": "p", "uid": "pu"}, "revision": 1});
     let (_, sent) = done(record(Verdict::Stable, 1), vec![Some((200, written))]).await;
     assert_eq!(sent.len(), 1);
+}
+
+#[tokio::test]
+async fn r5_6_a_released_revision_loses_its_verdict_and_the_cause() {
+    let cause = cause(record(None::<Verdict>, 1), json!("rollout failed: by hand")).await;
+    assert_eq!(cause, Value::Null);
+    let written = || {
+        Some((
+            200,
+            json!({"metadata": {"name": "p", "uid": "pu"}, "revision": 1}),
+        ))
+    };
+    let (_, sent) = done(record(None::<Verdict>, 1), vec![written(), written()]).await;
+    let annotations = &sent[1].1["metadata"]["annotations"];
+    assert_eq!(annotations.get(VERDICT), Some(&Value::Null), "{sent:?}");
 }
 
 fn copy() -> ConfigCopy {

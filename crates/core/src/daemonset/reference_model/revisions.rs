@@ -187,6 +187,7 @@ impl ReferencePlanner {
         set.history.merging = !current.is_empty();
         set.active = Some(hash_of(kept).into());
         let target = kept.clone();
+        self.release(uid, &target);
         self.sync_rollout(uid, claimed);
         self.keep_revisions(uid, &target, claimed);
         self.prune(uid, &old, used, stable.as_deref());

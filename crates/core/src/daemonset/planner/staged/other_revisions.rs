@@ -1,10 +1,12 @@
-//! Writes to the revisions that are not the target: the number of stable's, and the verdicts of earlier targets.
+//! Writes that belong to no step of the present rollout: the number of stable's revision, the verdicts of earlier targets,
+//! and a held target that is released.
 
 use super::super::super::event::{Object, Write};
 use super::super::super::history::Revision;
 use super::super::Planner;
+use super::next_second;
 use crate::ids::SetId;
-use crate::rollout::state::{Record, Verdict};
+use crate::rollout::state::{Accepted, Cut, Phase, Record, State, Verdict};
 
 impl Planner {
     /// Makes stable the second-highest revision, which `kubectl rollout undo` takes (R5.8). The target is renumbered above
@@ -29,6 +31,35 @@ impl Planner {
         self.write_revision(set, object, |revision| Write::RenumberRevision {
             revision,
             number,
+        });
+    }
+
+    /// `policy: none` releases a held target (R5.6), for good: its verdict is forgotten. When a policy returns, what runs then
+    /// decides what is stable (R2). The commands that were carried out stay known.
+    pub(super) fn release(&mut self, set: SetId, target: &Revision) {
+        let owner = self.sets[set].reference.uid.clone();
+        let since = next_second(self.wall);
+        let state = target.record.state.clone().map(|state| {
+            if *state.owner != *owner {
+                return state;
+            }
+            State {
+                stable: None,
+                stage: 0,
+                cut: Cut::default(),
+                phase: Phase::Complete,
+                since,
+                reason: None,
+                accepted: Accepted::None,
+                ..state
+            }
+        });
+        let version = target.version.clone();
+        let verdict = None;
+        self.write_revision(set, target.object(), |revision| Write::WriteRecord {
+            revision,
+            version,
+            record: Box::new(Record { verdict, state }),
         });
     }
 

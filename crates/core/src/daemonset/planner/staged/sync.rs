@@ -101,6 +101,9 @@ impl Planner {
             Setting::Off => true,
         };
         self.tell_without_policy(set, &commands, plain, &record);
+        if failed && matches!(setting, Setting::Off) {
+            self.release(set, target);
+        }
         let known = &self.sets[set];
         let has_policy = match &setting {
             Setting::Policy(_) | Setting::Invalid(_) => true,

@@ -14,7 +14,7 @@ use super::judging::Watched;
 use super::law::{Daemon, Law, Standing};
 use crate::rollout::command::Commands;
 use crate::rollout::policy::{Policy, Setting};
-use crate::rollout::state::{Phase, Record, StageTimes, State, Verdict};
+use crate::rollout::state::{Accepted, Cut, Phase, Record, StageTimes, State, Verdict};
 
 /// What a rollout is derived from. It is derived anew when any of this changes.
 #[derive(Clone, PartialEq)]
@@ -279,6 +279,34 @@ impl ReferencePlanner {
         self.set_mut(uid).rollout = Some(rollout);
         self.supersede(uid, &target, claimed);
         self.renumber_stable(uid, &target, stable.as_deref(), claimed);
+    }
+
+    /// R5.6: `policy: none` ends the hold. Nothing of the verdict is left but the commands, attempt and times.
+    pub(in super::super) fn release(&mut self, uid: &Uid, target: &Revision) {
+        let set = &self.sets[uid];
+        let none = BTreeMap::new();
+        let defaults = self.namespaces.get(&set.view.namespace);
+        let setting = Setting::parse(&set.view.annotations, defaults.unwrap_or(&none));
+        if setting != Setting::Off || target.record.verdict != Some(Verdict::Failed) {
+            return;
+        }
+        let mut record = target.record.clone();
+        record.verdict = None;
+        if let Some(state) = record.state.as_mut().filter(|state| *state.owner == **uid) {
+            (state.phase, state.stage, state.cut) = (Phase::Complete, 0, Cut::Nothing);
+            (state.stable, state.reason) = (None, None);
+            state.accepted = Accepted::None;
+            state.since = super::stepping::whole_second(self.now);
+        }
+        let version = target.version.clone();
+        self.write_revision(uid, target, |revision| {
+            let write = Write::WriteRecord {
+                revision,
+                version,
+                record: Box::new(record),
+            };
+            record_text(&write).unwrap()
+        });
     }
 
     /// R5.7.

@@ -68,7 +68,7 @@ struct Stepping<'a, 'b> {
 }
 
 /// Times are written in whole seconds; none may be too early.
-fn whole_second(time: Timestamp) -> Timestamp {
+pub(super) fn whole_second(time: Timestamp) -> Timestamp {
     let millis = time.as_millis();
     Timestamp::from_millis(millis + (1_000 - millis % 1_000) % 1_000)
 }

@@ -29,6 +29,15 @@ impl Checks {
                 && new.state == old.state;
             return require(ends, || format!("R5.7: {old:?} became {new:?}"));
         }
+        if law.setting == Setting::Off {
+            let held = law.record.verdict == Some(Verdict::Failed);
+            let stays = law.state().map(|state| (state.attempt, &state.seen));
+            let own = |state: &&State| *state.owner == *law.set.uid;
+            let same = new.state.as_ref().filter(own).map(|s| (s.attempt, &s.seen)) == stays;
+            return require(held && same && new.verdict.is_none(), || {
+                format!("R5.6: {new:?} after {:?}", law.record)
+            });
+        }
         let state = new.state.as_ref().ok_or("a record without a state")?;
         self.requested.insert((uid.clone(), state.since), now);
         let policy = law.setting.policy().is_some();

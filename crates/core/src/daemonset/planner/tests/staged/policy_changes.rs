@@ -240,3 +240,62 @@ fn r2_a_policy_that_finds_the_target_on_all_pods_calls_it_stable() {
     assert_eq!(cluster.phase(0), (STABLE, Some((0, Phase::Complete))));
     assert_eq!(cluster.reasons().len(), 0, "{:?}", cluster.events);
 }
+
+/// A cluster whose target was aborted, with a way back that is over or goes on.
+fn aborted(is_over: bool) -> Cluster {
+    let mut cluster = Cluster::new(4, &[("stages", "2 1h, 100%")]);
+    cluster.roll_out(1);
+    let hash = cluster.hash(1).unwrap();
+    cluster.annotate(&[("abort", &hash)]);
+    while cluster.phase(1).0 != FAILED {
+        cluster.go_on();
+    }
+    if is_over {
+        cluster.run();
+    }
+    let phase = if is_over {
+        Phase::Held
+    } else {
+        Phase::RollingBack
+    };
+    assert_eq!(cluster.phase(1), (FAILED, Some((1, phase))));
+    cluster
+}
+
+#[test]
+fn r5_6_policy_none_releases_a_held_target_for_good() {
+    for is_over in [true, false] {
+        for restarts in [true, false] {
+            let mut cluster = aborted(is_over);
+            cluster.annotate(&[("policy", "none")]);
+            cluster.run();
+            assert_eq!(cluster.counts(), [(1, 4)].into());
+            if restarts {
+                cluster.restart();
+            }
+            cluster.forget();
+            // Weeks later the policy counts again; the command that has failed it is still there.
+            cluster.unannotate(&["policy"]);
+            cluster.run();
+            cluster.advance(60);
+            assert_eq!(cluster.counts(), [(1, 4)].into(), "{is_over} {restarts}");
+            assert_eq!(cluster.phase(1), (STABLE, Some((0, Phase::Complete))));
+            assert_eq!(cluster.reasons(), Vec::<&str>::new());
+        }
+    }
+}
+
+#[test]
+fn r5_6_a_release_that_the_policy_ends_early_goes_on_in_stages() {
+    let mut cluster = aborted(true);
+    cluster.sick.extend(cluster.on(0));
+    cluster.annotate(&[("policy", "none")]);
+    cluster.run();
+    assert_eq!(cluster.counts(), [(0, 3), (1, 1)].into());
+    cluster.unannotate(&["policy"]);
+    cluster.run();
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Updating))));
+    let state = cluster.record(1).state.unwrap();
+    assert_eq!((state.attempt, state.stable), (2, cluster.hash(0)));
+}
+
