@@ -56,7 +56,7 @@ pub static ALL: &[Known] = &[
         "Another DaemonSet controller creates or deletes pods of this DaemonSet, too; the message names pods and what to do."),
     normal(DAEMON_SETS, "DaemonSet", "RolloutStarted", "A staged rollout of a new revision has started."),
     normal(DAEMON_SETS, "DaemonSet", "StageStarted", "The next stage of a rollout has started."),
-    normal(DAEMON_SETS, "DaemonSet", "StageHealthy", "Every node of a stage is healthy, and the stage bakes."),
+    normal(DAEMON_SETS, "DaemonSet", "StageHealthy", "Every node of a stage is healthy; the stage bakes, if the policy says so."),
     normal(DAEMON_SETS, "DaemonSet", "AwaitingPromotion",
         "A rollout waits for a person: its stage is `manual`, or has no nodes."),
     warning(DAEMON_SETS, "DaemonSet", "NodeFailed", "A node's pod of the new revision has failed; the message says why."),

@@ -102,7 +102,10 @@ impl Planner {
                     since: next_second(self.wall),
                     ..*state
                 };
-                let notes = self.describe(set, transition, &state);
+                let mut notes = self.describe(set, transition, &state);
+                if command.is_none() {
+                    notes.splice(0..0, self.healthy_note(set, transition, &state));
+                }
                 self.write_record(set, verdict, state, notes);
             }
             Step::CommandIgnored => {

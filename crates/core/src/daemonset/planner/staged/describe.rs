@@ -9,7 +9,7 @@ use super::record::Note;
 use super::slot::Cause;
 use crate::ids::{NodeId, SetId};
 use crate::rollout::machine::Transition;
-use crate::rollout::state::{Reason, State};
+use crate::rollout::state::{Accepted, Phase, Reason, State};
 
 /// How many nodes a reason names.
 const NAMED: usize = 10;
@@ -105,6 +105,28 @@ impl Planner {
             "{}{more}; see kennel rollout status {name} -n {namespace}",
             names.join(", ")
         )
+    }
+
+    /// What tells that a stage without a bake is complete: the next transition says only what follows (R9.2).
+    pub(super) fn healthy_note(
+        &self,
+        set: SetId,
+        transition: Transition,
+        next: &State,
+    ) -> Option<Note> {
+        let staged = self.sets[set].staged.as_deref()?;
+        // Of a promotion in full, a person has accepted what is not healthy.
+        let counts = |s: &&State| s.phase == Phase::Updating && s.accepted != Accepted::All;
+        let state = staged.state().filter(counts)?;
+        let completes = match transition {
+            Transition::StageStarted | Transition::RolloutComplete => true,
+            // Not that no node was found for the stage (R3.8).
+            Transition::AwaitingPromotion => next.reason.is_none(),
+            _ => false,
+        };
+        let stage = staged.stage_text(state.stage);
+        let text = format!("{}: {stage} is healthy", staged.target.hash);
+        completes.then_some((false, "StageHealthy", text))
     }
 
     /// The events of a transition.

@@ -65,8 +65,10 @@ fn r3_stages_follow_each_other_within_the_budget() {
             "RolloutStarted",
             "StageHealthy",
             "StageStarted",
+            "StageHealthy",
             "AwaitingPromotion",
             "StageStarted",
+            "StageHealthy",
             "RolloutComplete"
         ]
     );
@@ -85,6 +87,7 @@ fn r9_2_events_are_emitted_although_the_watch_is_faster_than_the_answer() {
             "RolloutStarted",
             "StageHealthy",
             "StageStarted",
+            "StageHealthy",
             "RolloutComplete"
         ]
     );
