@@ -170,7 +170,8 @@ impl ReferencePlanner {
             return;
         };
         // 4.8
-        for duplicate in &current {
+        let frozen = self.is_frozen(uid);
+        for duplicate in current.iter().filter(|_| !frozen) {
             let (from, to) = (hash_of(duplicate), hash_of(kept));
             if from == to || !self.relabel(uid, &from, &to) {
                 self.write_revision(uid, duplicate, |o| format!("DeleteRevision({o:?})"));
@@ -193,6 +194,12 @@ impl ReferencePlanner {
         self.prune(uid, &old, used, stable.as_deref());
     }
 
+    /// R6: nothing is deleted.
+    fn is_frozen(&self, uid: &Uid) -> bool {
+        let key = format!("{}freeze", crate::rollout::PREFIX);
+        self.sets[uid].view.annotations.contains_key(&key)
+    }
+
     /// Rule 4.7. `old` is in ascending order.
     fn prune(
         &mut self,
@@ -201,6 +208,9 @@ impl ReferencePlanner {
         used: &BTreeSet<String>,
         stable: Option<&str>,
     ) {
+        if self.is_frozen(uid) {
+            return;
+        }
         let limit = usize::try_from(self.sets[uid].view.revision_history_limit).unwrap();
         let mut to_kill = old.len().saturating_sub(limit);
         let mut unpruned_hashes = BTreeSet::new();

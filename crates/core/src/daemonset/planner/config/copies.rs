@@ -138,7 +138,8 @@ impl Planner {
             }
             complete = false;
         }
-        for copy in copies {
+        let frozen = self.is_frozen(set);
+        for copy in copies.into_iter().filter(|_| !frozen) {
             self.request_copy(set, copy);
         }
         self.tell_lost(set, revision, &lost);
@@ -230,7 +231,7 @@ impl Planner {
 
     /// Deletes a revision whose config changed before it could be copied: it was never used and never can be.
     fn delete_unfinished(&mut self, set: SetId, revision: &Revision) {
-        if revision.record != Record::default() {
+        if revision.record != Record::default() || self.is_frozen(set) {
             return;
         }
         let Some(pinned) = pinned(revision) else {

@@ -24,6 +24,7 @@ use super::sets::ActiveRevision;
 use super::symbols::Symbol;
 use super::timers::Recheck;
 use crate::ids::SetId;
+use crate::rollout::command::Commands;
 use crate::rollout::state::Record;
 use kept::Kept;
 pub(super) use kept::paused_for_lost;
@@ -192,8 +193,14 @@ impl Planner {
         let assists = self.options.assist;
         let borrowed = self.borrowed_hash(set, &data);
         let current = found.current.map(|current| current.hash().into());
+        let frozen = self.is_frozen(set);
         for step in found.steps.iter().filter(|_| !assists) {
-            if borrowed.is_none() || !matches!(step, Step::Create { .. }) {
+            let held = match step {
+                Step::Create { .. } => borrowed.is_some(),
+                Step::Merge { .. } => frozen,
+                Step::Label { .. } | Step::Renumber { .. } => false,
+            };
+            if !held {
                 self.take_step(set, step);
             }
         }
@@ -205,7 +212,7 @@ impl Planner {
                 self.sync_copies(set, &target, &claimed);
                 self.keep_revisions(set, &target, &claimed);
             }
-            if !assists {
+            if !assists && !frozen {
                 self.prune(set, &found.old);
             }
             // A staged rollout that has changed has updated them already.
@@ -215,6 +222,13 @@ impl Planner {
         } else {
             self.deactivate(set);
         }
+    }
+
+    /// Nothing is deleted for the DaemonSet, and nothing is created but the revision of its template (R6).
+    pub(in super::super) fn is_frozen(&self, set: SetId) -> bool {
+        Commands::parse(&self.sets[set].view.annotations)
+            .freeze
+            .is_some()
     }
 
     /// The current revision is not known.

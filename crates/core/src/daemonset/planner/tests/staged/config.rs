@@ -488,3 +488,20 @@ fn r10_revisions_that_are_deleted_by_hand_do_not_leave_copies() {
     assert_eq!(copies(&cluster), 1);
     assert_eq!(in_use(&cluster), ["new"; 4]);
 }
+
+#[test]
+fn r6_freeze_makes_no_copies() {
+    let mut cluster = pinned();
+    cluster.annotate(&[("freeze", "incident")]);
+    cluster.run();
+    let before = cluster.fake.config_maps.len();
+    set_config(&mut cluster, "new");
+    cluster.run();
+    cluster.advance(60);
+    assert_eq!(cluster.fake.config_maps.len(), before);
+    cluster.unannotate(&["freeze"]);
+    cluster.run();
+    cluster.advance(60);
+    assert_eq!(cluster.fake.config_maps.len(), before + 1);
+    assert!(in_use(&cluster).iter().all(|content| content == "new"));
+}

@@ -299,3 +299,20 @@ fn r5_6_a_release_that_the_policy_ends_early_goes_on_in_stages() {
     assert_eq!((state.attempt, state.stable), (2, cluster.hash(0)));
 }
 
+#[test]
+fn r6_freeze_deletes_no_revision() {
+    let mut cluster = Cluster::new(2, &[("stages", "100%")]);
+    let uid = cluster.uid.clone();
+    cluster.roll_out(1);
+    cluster.roll_out(2);
+    cluster.annotate(&[("freeze", "incident")]);
+    cluster
+        .fake
+        .edit_set(&uid, |set| set.revision_history_limit = 0);
+    cluster.run();
+    cluster.advance(60);
+    assert_eq!(cluster.fake.revisions.len(), 3);
+    cluster.unannotate(&["freeze"]);
+    cluster.run();
+    assert_eq!(cluster.fake.revisions.len(), 1);
+}
