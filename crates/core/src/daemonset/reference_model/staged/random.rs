@@ -2,6 +2,7 @@
 
 use kennel_test_support::with_seeds;
 
+use super::super::super::event::CheckAnswer;
 use super::super::super::view::{Phase as PodPhase, Readiness, Waiting};
 use super::super::Uid;
 use super::super::fake_cluster::Kind;
@@ -37,6 +38,18 @@ const VALUES: [(&str, &[&str]); 10] = [
     ("blame-window", &["1m", "10m"]),
     ("policy", &["none"]),
 ];
+
+const CHECK: (&str, &str) = ("check", "webhook https://gate.example/ok");
+
+fn answer_some_check(rollouts: &mut Rollouts) {
+    let answer = match rollouts.rng.u8(..40) {
+        0 => CheckAnswer::Failed("no".to_owned()),
+        1 => CheckAnswer::Inconclusive("no answer".to_owned()),
+        2..10 => CheckAnswer::Passed,
+        _ => return,
+    };
+    rollouts.answer_check(answer);
+}
 
 /// Templates that select every node, and one that selects only some.
 const TEMPLATES: [u32; 6] = [0, 1, 2, 3, 4, 5];
@@ -155,7 +168,11 @@ fn disturb(rollouts: &mut Rollouts) {
         12..26 => change_policy(rollouts),
         26..46 => give_command(rollouts),
         46..66 => disturb_node(rollouts),
-        66..84 => disturb_pod(rollouts),
+        66..83 => disturb_pod(rollouts),
+        83 => {
+            let number = TEMPLATES[rollouts.rng.usize(..TEMPLATES.len())];
+            rollouts.delete_revision(number);
+        }
         84..88 => {
             let number = rollouts.rng.u32(..6);
             if !rollouts.broken.remove(&number) {
@@ -301,6 +318,10 @@ fn run(seed: u64, compare: bool) {
         ("healthy-deadline", "2m"),
     ];
     let mut rollouts = Rollouts::new(seed, 5, rolling(1, 0), &policy, compare);
+    if !compare {
+        // The reference model knows neither checks nor what answers them.
+        rollouts.annotate(&[CHECK]);
+    }
     if seed.is_multiple_of(3) {
         recreate_in_stages(&mut rollouts);
     }
@@ -309,6 +330,7 @@ fn run(seed: u64, compare: bool) {
             disturb(&mut rollouts);
         }
         calm_step(&mut rollouts, false);
+        answer_some_check(&mut rollouts);
     }
     heal(&mut rollouts);
     rollouts.settle();

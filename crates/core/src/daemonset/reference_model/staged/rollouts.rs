@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use kennel_types::Timestamp;
 
 use super::super::super::HASH_LABEL;
-use super::super::super::event::{Action, Event, FailureKind, Identity, Outcome, Ticket, Write};
+use super::super::super::event::{
+    Action, CheckAnswer, Event, FailureKind, Identity, Outcome, Ticket, Write,
+};
 use super::super::super::options::{Options, Pace};
 use super::super::super::planner::Planner;
 use super::super::super::view::{Phase, PodView, Readiness, Strategy};
@@ -18,11 +20,13 @@ use crate::rollout::PREFIX;
 use crate::rollout::state::Record;
 
 /// The events of rollouts, whose words are not modelled.
-const EVENTS: [&str; 14] = [
+const EVENTS: [&str; 16] = [
     "AwaitingPromotion",
+    "CheckInconclusive",
     "CommandIgnored",
     "NodeFailed",
     "PolicyInvalid",
+    "RevisionLost",
     "RolledBack",
     "RollingBack",
     "RolloutComplete",
@@ -55,6 +59,8 @@ pub(super) struct Rollouts {
     model: Option<ReferencePlanner>,
     in_flight: Vec<InFlight>,
     results: Vec<(InFlight, Outcome)>,
+    /// Checks that have been asked and not answered.
+    asked: Vec<Ticket>,
     /// States whose controller is dead and that the API server has not received yet.
     late: Vec<InFlight>,
     pub(super) uid: Uid,
@@ -94,6 +100,7 @@ impl Rollouts {
             model: compare.then(|| ReferencePlanner::new(options)),
             in_flight: Vec::new(),
             results: Vec::new(),
+            asked: Vec::new(),
             late: Vec::new(),
             uid: "".into(),
             defaults: BTreeMap::new(),
@@ -140,6 +147,7 @@ impl Rollouts {
                 self.checks.lost(&request.write);
             }
         }
+        self.asked.clear();
         self.planner = Planner::new(self.options);
         self.started = self.cluster.now;
         let compares = self.model.is_some();
@@ -193,7 +201,8 @@ impl Rollouts {
                     };
                     self.request(request);
                 }
-                Action::Check { .. } | Action::RemoveTaint { .. } | Action::EmitOnNode { .. } => {}
+                Action::Check { ticket, .. } => self.asked.push(ticket),
+                Action::RemoveTaint { .. } | Action::EmitOnNode { .. } => {}
             }
         }
         self.check(|this| {
@@ -334,6 +343,29 @@ impl Rollouts {
         true
     }
 
+    /// Answers some check.
+    pub(super) fn answer_check(&mut self, answer: CheckAnswer) -> bool {
+        let Some(ticket) = self.asked.pop() else {
+            return false;
+        };
+        self.apply(Event::CheckFinished { ticket, answer }, None);
+        true
+    }
+
+    /// Somebody deletes the revision of a template by hand (R8.3).
+    pub(super) fn delete_revision(&mut self, number: u32) {
+        let Some(hash) = self.hash(number) else {
+            return;
+        };
+        self.log(format!("revision {number} {hash} is deleted by hand"));
+        let mut all = self.cluster.revisions.values();
+        let uid = all.find(|r| r.hash() == hash).map(|r| r.uid.clone());
+        if let Some(uid) = uid {
+            self.cluster.revisions.remove(&uid);
+            self.cluster.changed(Kind::Revisions, &uid, false);
+        }
+    }
+
     /// Lets scheduler and kubelet act on a pod. True if something has changed.
     pub(super) fn advance_pod(&mut self, uid: &Uid) -> bool {
         let Some(pod) = self.cluster.pods.get(uid).cloned() else {
@@ -393,6 +425,9 @@ impl Rollouts {
                 busy = true;
             }
             while self.answer() {}
+            while self.answer_check(CheckAnswer::Passed) {
+                busy = true;
+            }
             let pods: Vec<Uid> = self.cluster.pods.keys().cloned().collect();
             for uid in pods {
                 busy |= self.advance_pod(&uid);

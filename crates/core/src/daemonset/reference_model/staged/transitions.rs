@@ -120,7 +120,10 @@ impl Checks {
                 let pauses = law.policy.on_failure == OnFailure::Pause || old.stable.is_none();
                 // R8.3
                 let lost = old.stable.is_some() && law.stable.is_none();
-                let fails = from && (pauses || lost) && new.reason.is_some();
+                // R7: it never goes back for an answer that is not clear.
+                let code = new.reason.as_ref().map(|reason| reason.code.as_str());
+                let unclear = code == Some("CheckInconclusive") && law.policy.check.is_some();
+                let fails = from && (pauses || lost || unclear) && new.reason.is_some();
                 require(fails || commanded, || "R5.3".to_owned())
             }
             Phase::RollingBack => {

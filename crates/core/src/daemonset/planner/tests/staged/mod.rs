@@ -17,6 +17,7 @@ mod progress;
 mod progress_deadline;
 mod selection;
 mod state_writes;
+mod superseded;
 mod two_controllers;
 mod waits;
 

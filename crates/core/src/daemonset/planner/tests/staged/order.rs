@@ -67,8 +67,8 @@ fn r3_1_nodes_that_join_before_the_cut_are_admitted_and_others_get_stable() {
     assert_eq!(cluster.record(1).state.unwrap().cut, cut);
 }
 
-/// What `kennel rollout plan` says that each stage adds.
-fn plan(cluster: &Cluster) -> Vec<(usize, BTreeSet<String>)> {
+/// What `kennel rollout plan` says that each stage adds. `changes`: the template is a new one.
+fn plan(cluster: &Cluster, changes: bool) -> Vec<(usize, BTreeSet<String>)> {
     let fake = &cluster.fake;
     let nodes: Vec<&NodeView> = fake.nodes.values().collect();
     let pods: Vec<&PodView> = fake.pods.values().collect();
@@ -82,9 +82,30 @@ fn plan(cluster: &Cluster) -> Vec<(usize, BTreeSet<String>)> {
         revisions: &revisions,
         now: fake.now,
     });
-    let stages = Plan::of(&outline, false).stages.into_iter();
+    let stages = Plan::of(&outline, changes).stages.into_iter();
     let adds = stages.map(|stage| (stage.stage, stage.nodes.into_iter().collect()));
     adds.collect()
+}
+
+/// Nodes in three zones, some of them canaries.
+fn labelled_cluster(rng: &mut fastrand::Rng, nodes: usize, policy: &[(&str, &str)]) -> Cluster {
+    let mut cluster = Cluster::new(nodes, policy);
+    for number in 0..nodes {
+        let name = format!("node-{number}");
+        cluster.label(&name, "zone", ["a", "b", "c"][rng.usize(..3)]);
+        if rng.u8(..4) == 0 {
+            cluster.label(&name, "pool", "canary");
+        }
+    }
+    cluster.run();
+    cluster
+}
+
+/// The nodes that template 3 selects.
+fn in_zone_a(cluster: &Cluster) -> BTreeSet<String> {
+    let nodes = cluster.fake.nodes.values();
+    let there = nodes.filter(|node| node.labels["zone"] == "a");
+    there.map(|node| node.name.to_string()).collect()
 }
 
 #[test]
@@ -103,25 +124,29 @@ fn r3_2_the_plan_is_right_for_every_kind_of_stage() {
             policy.push(("spread", "zone"));
         }
         let nodes = rng.usize(3..14);
-        let mut cluster = Cluster::new(nodes, &policy);
-        for number in 0..nodes {
-            let name = format!("node-{number}");
-            cluster.label(&name, "zone", ["a", "b", "c"][rng.usize(..3)]);
-            if rng.u8(..4) == 0 {
-                cluster.label(&name, "pool", "canary");
-            }
-        }
-        cluster.run();
-        // A node that is down has its place, too.
-        let down = format!("node-{}", rng.usize(..nodes));
+        let mut cluster = labelled_cluster(&mut rng, nodes, &policy);
+        // Nodes that are down have their places, too.
+        let down: BTreeSet<String> = (0..rng.usize(1..4))
+            .map(|_| format!("node-{}", rng.usize(..nodes)))
+            .collect();
         let readiness = [Readiness::NotReady, Readiness::Unknown][rng.usize(..2)];
-        cluster.set_ready(std::slice::from_ref(&down), readiness);
-        let planned = plan(&cluster);
-        cluster.roll_out(1);
+        cluster.set_ready(&down.iter().cloned().collect::<Vec<_>>(), readiness);
+        // Where a template selects only some nodes, the others lose their pods in their turn.
+        let selected = in_zone_a(&cluster);
+        let template = if !selected.is_empty() && rng.bool() {
+            3
+        } else {
+            1
+        };
+        let ahead = template == 1 && rng.bool();
+        let planned = ahead.then(|| plan(&cluster, false));
+        cluster.change_template(template);
+        let planned = planned.unwrap_or_else(|| plan(&cluster, true));
+        cluster.run();
         let mut reached = BTreeSet::new();
         for (stage, adds) in &planned {
             reached.extend(adds.iter().cloned());
-            let Some((present, phase)) = cluster.phase(1).1 else {
+            let Some((present, phase)) = cluster.phase(template).1 else {
                 panic!("seed {seed}: no rollout");
             };
             if present != *stage {
@@ -135,19 +160,24 @@ fn r3_2_the_plan_is_right_for_every_kind_of_stage() {
             }
             assert_eq!(phase, Phase::AwaitingPromotion, "seed {seed}: {planned:?}");
             let mut expected = reached.clone();
-            expected.remove(&down);
-            let found: BTreeSet<String> = cluster.on(1).into_iter().collect();
+            expected.retain(|name| !down.contains(name));
+            expected.retain(|name| template == 1 || selected.contains(name));
+            let found: BTreeSet<String> = cluster.on(template).into_iter().collect();
             assert_eq!(
                 found,
                 expected,
-                "seed {seed}: stage {stage} of {stages}, {down} is {readiness:?}: {planned:?} {:?}",
-                cluster.record(1)
+                "seed {seed}: stage {stage} of {stages}, {down:?} is {readiness:?}: {planned:?} {:?}",
+                cluster.record(template)
             );
-            cluster.promote(1, *stage);
+            cluster.promote(template, *stage);
         }
-        assert_eq!(cluster.phase(1).0, STABLE, "seed {seed}: {planned:?}");
-        // A last stage that would add nothing but the node that is down is passed over.
-        reached.insert(down);
+        assert_eq!(
+            cluster.phase(template).0,
+            STABLE,
+            "seed {seed}: {planned:?}"
+        );
+        // A last stage that would add nothing but nodes that are down is passed over.
+        reached.extend(down);
         assert_eq!(reached.len(), nodes);
     });
 }
