@@ -40,6 +40,11 @@ impl Place {
         }
     }
 
+    /// The first part: what [`order`] returns.
+    pub fn order(self) -> u32 {
+        self.order
+    }
+
     pub fn of(daemon_set: u32, name: &str) -> Self {
         Self::new(daemon_set, seed(name), name)
     }

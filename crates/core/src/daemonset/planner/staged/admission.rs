@@ -1,5 +1,6 @@
 //! Which nodes a rollout has, in which order, and which of them the present stage admits (R3.1).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -59,14 +60,24 @@ pub(in super::super) enum Cutoff {
 }
 
 impl Cutoff {
-    pub(super) fn admits(&self, value: Option<ValueId>, place: impl FnOnce() -> Place) -> bool {
+    /// `order` is the first part of the node's place. The whole place reads the node's name, which is seldom needed and seldom
+    /// in a cache.
+    pub(super) fn admits(
+        &self,
+        value: Option<ValueId>,
+        order: impl FnOnce() -> u32,
+        place: impl FnOnce() -> Place,
+    ) -> bool {
+        let up_to = |last: &Place| match order().cmp(&last.order()) {
+            Ordering::Less => true,
+            Ordering::Equal => place() <= *last,
+            Ordering::Greater => false,
+        };
         match (self, value) {
             (Self::Nothing, _) | (_, None) => false,
             (Self::All, Some(_)) => true,
-            (Self::UpTo(last), Some(_)) => place() <= *last,
-            (Self::ByValue(cut), Some(value)) => {
-                cut.get(&value).is_some_and(|last| place() <= *last)
-            }
+            (Self::UpTo(last), Some(_)) => up_to(last),
+            (Self::ByValue(cut), Some(value)) => cut.get(&value).is_some_and(up_to),
         }
     }
 }
@@ -127,12 +138,12 @@ impl Staged {
         if let Some(old) = mine.value {
             let name = self.values.name(old).clone();
             self.places.remove(&name, place);
-            self.before_cut -= i64::from(self.cut.admits(Some(old), || place));
+            self.before_cut -= i64::from(self.cut.admits(Some(old), || place.order(), || place));
         }
         if let Some(new) = value {
             let name = self.values.name(new).clone();
             self.places.insert(&name, place, node);
-            self.before_cut += i64::from(self.cut.admits(Some(new), || place));
+            self.before_cut += i64::from(self.cut.admits(Some(new), || place.order(), || place));
         }
         self.totals.nodes = self.places.total();
         self.slot(node).value = value;
@@ -180,7 +191,7 @@ impl Staged {
         };
         let up_to = self.places.iter().filter(|(value, place, _)| {
             let id = self.values.ids.get(*value).copied();
-            self.cut.admits(id, || *place)
+            self.cut.admits(id, || place.order(), || *place)
         });
         self.before_cut = i64::try_from(up_to.count()).unwrap_or(i64::MAX);
     }

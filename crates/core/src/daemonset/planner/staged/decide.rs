@@ -22,6 +22,7 @@ use super::judge::{BLAME_AFTER, Evidence, judge};
 use super::slot::{Ailment, StagedCounts, StagedSlot, Stopwatch, Tick};
 use super::{Driven, Staged, Standing};
 use crate::ids::{NodeId, PodId};
+use crate::rollout::order::order;
 use crate::rollout::policy::DownNodes;
 use crate::rollout::state::Accepted;
 
@@ -377,8 +378,9 @@ impl Staged {
             Standing::Direct => true,
             Standing::Unstarted | Standing::Back => false,
             Standing::Staged => {
+                let order = || order(set.seed, context.nodes.seed(node));
                 let place = || Self::place(set, node, context.nodes);
-                self.cut.admits(mine.value, place)
+                self.cut.admits(mine.value, order, place)
                     || self.is_selected(node, context.nodes)
                     || target_created
                         .is_some_and(|created| self.keeps_target(node, created, context.nodes))
