@@ -153,6 +153,10 @@ pub(super) async fn keep<H: Send + Sync + 'static>(core: Arc<Core<H>>, mut claim
         if is_kept {
             continue;
         }
+        // The next server of this data directory may have it already.
+        if core.stop.is_cancelled() {
+            break;
+        }
         match acquire(&core.client, &core.options.holder).await {
             Ok(new) => {
                 tracing::warn!("the claim on etcd had expired; this server has claimed it again");

@@ -270,13 +270,8 @@ fn a_stopped_etcd_is_answered_with_503_and_a_full_one_with_the_remedy() {
         ready.text()
     );
     // Deletions free space, so they work.
-    assert_eq!(
-        server
-            .admin
-            .ask("DELETE", &format!("{CONFIGMAPS}/big-0"), b"")
-            .code,
-        200
-    );
+    let first_big = format!("{CONFIGMAPS}/big-0");
+    assert_eq!(server.admin.ask("DELETE", &first_big, b"").code, 200);
     assert_eq!(server.admin.ask("GET", &first, b"").code, 200);
 }
 
