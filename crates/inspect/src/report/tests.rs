@@ -45,7 +45,6 @@ fn recording(nodes: usize) -> Recording {
             phase(6_500, "RollingBack", None),
         ],
         stages: Vec::new(),
-        failing: std::collections::BTreeSet::new(),
         failures: vec![Failure {
             node: "node-2".to_owned(),
             at: Some(6_000),
