@@ -177,11 +177,15 @@ fn put_message(key: &str, bytes: usize) -> Bytes {
 fn field(message: &mut BytesMut, tag: u8, value: &[u8]) {
     message.put_u8(tag);
     let mut length = value.len();
-    while length >= 0x80 {
-        message.put_u8((length & 0x7f) as u8 | 0x80);
+    loop {
+        let [low, ..] = length.to_le_bytes();
         length >>= 7;
+        if length == 0 {
+            message.put_u8(low & 0x7f);
+            break;
+        }
+        message.put_u8(low | 0x80);
     }
-    message.put_u8((length & 0x7f) as u8);
     message.extend_from_slice(value);
 }
 
