@@ -181,6 +181,11 @@ fn field(message: &mut BytesMut, tag: u8, value: &[u8]) {
     while length >= 0x80 {
         message.put_u8(seven_bits(length) | 0x80);
         length >>= 7;
+        if length == 0 {
+            message.put_u8(low & 0x7f);
+            break;
+        }
+        message.put_u8(low | 0x80);
     }
     message.put_u8(seven_bits(length));
     message.extend_from_slice(value);
