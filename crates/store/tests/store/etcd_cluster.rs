@@ -108,11 +108,11 @@ async fn a_killed_member_loses_nothing_and_delays_no_answer() {
     };
     let store = open(options(&members)).await;
     let load = Load::start(&store);
-    for round in 0..ROUNDS {
+    for member in members.iter_mut().take(ROUNDS) {
         load.go_on(50).await;
-        block_in_place(|| members[round].kill());
+        block_in_place(|| member.kill());
         load.go_on(50).await;
-        block_in_place(|| members[round].restart());
+        block_in_place(|| member.restart());
     }
     load.go_on(50).await;
     load.end(&members[0]).await;
