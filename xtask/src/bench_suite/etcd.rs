@@ -176,10 +176,9 @@ fn put_message(key: &str, bytes: usize) -> Bytes {
 
 fn field(message: &mut BytesMut, tag: u8, value: &[u8]) {
     message.put_u8(tag);
-    let seven_bits = |length: usize| u8::try_from(length & 0x7f).unwrap_or_default();
     let mut length = value.len();
-    while length >= 0x80 {
-        message.put_u8(seven_bits(length) | 0x80);
+    loop {
+        let [low, ..] = length.to_le_bytes();
         length >>= 7;
         if length == 0 {
             message.put_u8(low & 0x7f);
@@ -187,7 +186,6 @@ fn field(message: &mut BytesMut, tag: u8, value: &[u8]) {
         }
         message.put_u8(low | 0x80);
     }
-    message.put_u8(seven_bits(length));
     message.extend_from_slice(value);
 }
 
