@@ -332,7 +332,7 @@ fn event_of<H>(
     events.find(|event| event.revision == revision && *event.key == *key)
 }
 
-/// Repeats a transaction whose outcome is unclear, on other members if there are any. Its comparison lets it be stored once: if the
+/// Repeats a transaction whose outcome is unclear, on other members if there are any. Because of its comparison it is stored once: if the
 /// first was stored, or will be, the other one fails.
 async fn resolve<H: Send + Sync + 'static>(
     core: &Core<H>,
