@@ -14,7 +14,7 @@ const OTHER_FRACTION: u32 = 2;
 /// The reason of the event.
 pub const REASON: &str = "CertificateExpiring";
 
-/// Who renews a certificate.
+/// The party that renews a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenewedBy {
     /// The program that warns, or another part of Kennel.
