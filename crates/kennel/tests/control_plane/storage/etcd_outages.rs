@@ -107,7 +107,7 @@ fn nodes_live_on_when_etcd_was_full_for_longer_than_their_grace_period() {
         if ready.count() == 3 {
             Ok(())
         } else {
-            Err(nodes)
+            Err(nodes.join(", "))
         }
     });
     let before = nodes(&kubectl);
@@ -138,7 +138,11 @@ fn nodes_live_on_when_etcd_was_full_for_longer_than_their_grace_period() {
     eventually(Deadline::seconds(120), || {
         let renewals = renewals(&kubectl);
         let is_renewed = renewals.iter().all(|one| !refused.contains(one));
-        if is_renewed { Ok(()) } else { Err(renewals) }
+        if is_renewed {
+            Ok(())
+        } else {
+            Err(renewals.join(", "))
+        }
     });
     assert_eq!(nodes(&kubectl), before, "{}", server.kennel.log());
     server.is_well("an etcd that was full");
