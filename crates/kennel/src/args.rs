@@ -159,7 +159,7 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Restore(RestoreArgs),
 
-    /// Move the objects of a server that does not run from its data directory to an etcd, or back
+    /// Move a stopped server's objects from its data directory to an etcd, or back
     ///
     /// Everything is checked before anything is changed, and all objects are compared afterwards. If it is interrupted,
     /// repeat it: until then, no server starts on a part of the objects. Certificates and keys stay in the directory.
