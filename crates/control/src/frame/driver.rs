@@ -66,7 +66,8 @@ async fn drive<C: Controller>(
     }: &Setup,
 ) -> Result<(), Error> {
     let metrics = metrics.of(controller.name());
-    cx.work.pause(!fence.is_open());
+    let mut led = fence.is_open();
+    cx.work.pause(!led);
     controller.start(cx);
     if cx.is_synced() {
         controller.synced(cx);
@@ -100,7 +101,12 @@ async fn drive<C: Controller>(
             Wakeup::Completed(outcome) => controller.completed(outcome, cx),
             Wakeup::Deadline | Wakeup::FenceOpened => {}
         }
-        if fence.is_open() && cx.is_synced() {
+        let leads = fence.is_open();
+        if leads && !led {
+            controller.elected(cx);
+        }
+        led = leads;
+        if leads && cx.is_synced() {
             controller.reconcile(cx);
         }
         let round = cx.round(began.elapsed());

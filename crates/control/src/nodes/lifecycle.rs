@@ -134,6 +134,13 @@ impl Controller for NodeLifecycle {
         self.monitor.on_synced(cx.now());
     }
 
+    /// Nodes get a full grace period, as from a controller that starts: what kept this process from leading, such as a full
+    /// store, may have kept them from renewing their leases.
+    fn elected(&mut self, cx: &mut Context<Self>) {
+        self.outages.fetch_add(1, Ordering::SeqCst);
+        self.monitor.restart_grace_periods(cx.now());
+    }
+
     fn reconcile(&mut self, cx: &mut Context<Self>) {
         for action in self.monitor.take_actions(cx.now()) {
             self.start_action(action, cx);

@@ -22,7 +22,6 @@ use kennel_client::metrics::Observed;
 use kennel_client::write::Writer;
 use kennel_core::pod::eviction::{Pressures, Signal, Threshold};
 use kennel_network::Network;
-use kennel_network::cni::Places;
 use kube::Client;
 use kube::client::Body;
 use rustls::ServerConfig;
@@ -488,17 +487,14 @@ impl Agent {
     }
 
     /// Before the node is registered: without a configuration of somebody else, a node whose agent was not told what to do will
-    /// get the agent's own network, and takes no pods until then. Where the runtime does not answer in time, the directory
-    /// where most runtimes look counts.
+    /// get the agent's own network, and takes no pods until then. A node whose runtime does not answer is not ready because of that.
     async fn expect_pod_network(&self) {
         if self.settings.pod_network.is_none() {
             return;
         }
         let places = tokio::time::timeout(CNI_TIMEOUT, self.runtime.cni()).await;
-        let places = match places {
-            Ok(Ok(Some(places))) => places,
-            Ok(Ok(None)) => return,
-            Ok(Err(_)) | Err(_) => Places::default(),
+        let Ok(Ok(Some(places))) = places else {
+            return;
         };
         if !matches!(places.foreign(), Ok(None)) {
             return;
