@@ -20,7 +20,6 @@ fn the_life_of_pods_in_containers() {
     fleet.apply(CRASHES);
     fleet.apply(IMAGES);
     fleet.apply(MISSING);
-    fleet.apply(GREEDY);
     fleet.apply(&STUBBORN.replace("SHARED", place));
     fleet.apply(ONCE);
     fleet.apply(MISPLACED);
@@ -217,10 +216,17 @@ spec:
     resources: {limits: {memory: 24Mi}}
 "#;
 
+/// The kernel tells containerd of the kill and of the end by two notices, in any order. If the end comes first, containerd does not
+/// say why, and kubelets show `Error`, too. So of three pods, one must say it.
 fn is_killed_for_its_greed(fleet: &Fleet) {
-    let pod = fleet.pod("greedy", |pod| pod["status"]["phase"] == "Failed");
-    assert_eq!(state(&pod, "terminated")["reason"], "OOMKilled");
-    assert_eq!(state(&pod, "terminated")["exitCode"], 137);
+    let says_why = ["greedy", "greedier", "greediest"].into_iter().any(|name| {
+        fleet.apply(&GREEDY.replace("name: greedy", &format!("name: {name}")));
+        let pod = fleet.pod(name, |pod| pod["status"]["phase"] == "Failed");
+        let ended = state(&pod, "terminated");
+        assert_eq!(ended["exitCode"], 137);
+        ended["reason"] == "OOMKilled"
+    });
+    assert!(says_why, "all say Error");
 }
 
 const PROBED: &str = r#"
