@@ -20,8 +20,8 @@ const AGE_MAX: Duration = Duration::from_mins(5);
 /// How many snapshots are kept. Each is one list of a collection that did not fit into a page; clients that list at the same
 /// revision share one.
 const SNAPSHOTS_MAX: usize = 32;
-/// How many bytes of values that are not current any more all snapshots may hold together: three quarters of all pods of
-/// a cluster of 100,000 nodes, replaced while they are listed.
+/// How many bytes of values that are not current any more all snapshots may hold together: some three fifths of
+/// 100,000 pods of the benchmarks, replaced while they are listed.
 const SUPERSEDED_BYTES_MAX: usize = 256 << 20;
 /// How often the bounds are enforced.
 const TIDY_INTERVAL: Duration = Duration::from_secs(5);

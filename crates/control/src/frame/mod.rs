@@ -180,7 +180,7 @@ pub trait Controller: Sized + Send + 'static {
     /// Called when all watches have delivered their first list; again only if watches were added later.
     fn synced(&mut self, _cx: &mut Context<Self>) {}
 
-    /// The fence has opened after it was closed: until now the controller only watched, for how long nobody knows.
+    /// The fence has opened after it was closed. Until now the controller only watched.
     fn elected(&mut self, _cx: &mut Context<Self>) {}
 
     /// When to reconcile though nothing happens. Asked before each round, once all watches are synced.

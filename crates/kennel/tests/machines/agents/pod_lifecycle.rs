@@ -216,8 +216,8 @@ spec:
     resources: {limits: {memory: 24Mi}}
 "#;
 
-/// The kernel tells containerd of the kill and of the end by two notices, in any order. If the end comes first, containerd does not
-/// say why, and kubelets show `Error`, too. So of three pods, one must say it.
+/// One of three pods must say why it ended: once, on a busy machine, a pod said `Error`. The cause is not established
+/// (docs/decisions/0071-a-test-that-tries-again.md).
 fn is_killed_for_its_greed(fleet: &Fleet) {
     let says_why = ["greedy", "greedier", "greediest"].into_iter().any(|name| {
         fleet.apply(&GREEDY.replace("name: greedy", &format!("name: {name}")));
