@@ -265,7 +265,8 @@ async fn change(
             sent_at.elapsed() < TIMEOUT,
             "the change is not in the kernel in time"
         );
-        tokio::time::sleep(POLL_INTERVAL).await;
+        // The runtime's timers would round this up to a millisecond.
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(sent_at.elapsed())
 }
