@@ -2,6 +2,7 @@
 
 mod bench_suite;
 mod codegen;
+mod fuzz;
 mod package;
 mod rollout_picture;
 mod skew;
@@ -21,6 +22,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   bench [PHASE…]  measure target/release/kennel against its bounds; phases: planner idle creates watches
                   latency slices rights apply openapi list full etcd cluster rollouts heartbeats events agent
                   services dashboard; not run by default: growth
+  fuzz [--seconds N] [TARGET…]
+                  look for new inputs with libFuzzer, and keep those that reach new code in fuzz/corpus
   package (deb | image)  build a Debian package or an OCI image of target/release/kennel
   skew --old PROGRAM  run a kennel of an earlier version beside this one: mixed agents and servers, and an upgrade";
 
@@ -30,6 +33,7 @@ fn main() -> Result<()> {
         "codegen" => codegen::run(),
         "picture" => rollout_picture::run(),
         "planner" => bench_suite::planner::child(&env::args().skip(2).collect::<Vec<_>>()),
+        "fuzz" => fuzz::run(&env::args().skip(2).collect::<Vec<_>>()),
         "package" => package::run(&env::args().skip(2).collect::<Vec<_>>()),
         "skew" => skew::run(&env::args().skip(2).collect::<Vec<_>>()),
         "bench" => bench_suite::run(&env::args().skip(2).collect::<Vec<_>>()),

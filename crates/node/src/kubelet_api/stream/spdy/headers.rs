@@ -202,6 +202,15 @@ mod tests {
     }
 
     #[test]
+    fn the_values_of_a_long_name_are_bounded() {
+        let values = "\0".repeat(1000);
+        let block = Headers::default().with(&"n".repeat(1000), values).encode();
+        assert!(block.len() < 3000, "it is short");
+        let decoded = Headers::decode(&block);
+        assert!(matches!(decoded, Err(SpdyError::HeadersTooLarge)));
+    }
+
+    #[test]
     fn the_first_block_names_the_dictionary() {
         let compressed = HeaderCompressor::new().compress(&Headers::default());
         assert_eq!(
