@@ -164,7 +164,7 @@ fn bearer(value: &str) -> Option<&str> {
 
 /// In Unix seconds.
 fn now() -> i64 {
-    jiff::Timestamp::now().as_second()
+    crate::clock::now().as_secs()
 }
 
 #[cfg(test)]
