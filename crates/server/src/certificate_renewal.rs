@@ -29,21 +29,21 @@ const COMPONENT: &str = "kennel-server";
 const SERVICE: &str = "kubernetes";
 
 #[derive(Default)]
-pub(crate) struct Upkeep {
+pub(crate) struct CertificateRenewal {
     /// When each certificate, and each problem of a file, was logged last.
     logged: BTreeMap<String, Timestamp>,
 }
 
 /// Runs until it is dropped.
 pub(crate) async fn run(api: Arc<Api>, interval: Duration) {
-    let mut upkeep = Upkeep::default();
+    let mut renewal = CertificateRenewal::default();
     loop {
-        upkeep.pass(&api).await;
+        renewal.pass(&api).await;
         tokio::time::sleep(interval).await;
     }
 }
 
-impl Upkeep {
+impl CertificateRenewal {
     pub(crate) async fn pass(&mut self, api: &Arc<Api>) {
         let certificates = &api.settings.certificates;
         match certificates.renew_due() {

@@ -6,8 +6,8 @@ use http::{HeaderValue, Method, Uri};
 use kennel_types::{Timestamp, Verb};
 use serde::Serialize;
 
-use super::noise::Suppressed;
 use super::pending::{self, Event};
+use super::rate_limit::Suppressed;
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::clock;
 use crate::request::User;

@@ -46,7 +46,7 @@ pub(super) struct Event {
 
 impl Event {
     /// A refused request without a valid credential: anybody can send it.
-    pub(super) fn is_noise(&self) -> bool {
+    pub(super) fn is_unauthenticated_refusal(&self) -> bool {
         self.user.as_ref().is_none_or(User::is_anonymous) && self.code >= 400
     }
 }

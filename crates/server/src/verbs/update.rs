@@ -273,7 +273,7 @@ async fn write(
     stored: &Stored,
     old: Document,
     mut document: Document,
-) -> Result<Raced<Outcome>> {
+) -> Result<CommitResult<Outcome>> {
     let row = change.at.row;
     let remove = tree::is_deleting(&document.tree) && may_be_removed(row, &document.tree);
     let durability = row.strategy.durability(&document.tree, &old.tree);
@@ -347,7 +347,7 @@ fn admit_growth(
 
 /// The outcome of a write, or if the object was changed meanwhile, its current version. That of the store's answer: memory may be
 /// older.
-pub(super) type Raced<T> = std::result::Result<T, Stored>;
+pub(super) type CommitResult<T> = std::result::Result<T, Stored>;
 
 /// Replaces the stored version, or without an `update` deletes it.
 pub(super) async fn commit(
@@ -355,7 +355,7 @@ pub(super) async fn commit(
     at: At<'_>,
     stored: &Stored,
     update: Option<(Bytes, Head, Durability)>,
-) -> Result<Raced<Written<Head>>> {
+) -> Result<CommitResult<Written<Head>>> {
     let (key, expected) = (at.key(), stored.modified);
     // Before the removal: a crash in between must not leave a removed object with valid certificates.
     if update.is_none()
