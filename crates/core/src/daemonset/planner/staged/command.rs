@@ -26,7 +26,7 @@ impl Planner {
 
     /// Without a policy nothing is rolled out in stages, so `abort`, `promote` and `retry` have nothing to act on. No state
     /// can record that this was told; the event does. `record` has what was carried out before.
-    pub(super) fn tell_without_policy(
+    pub(super) fn emit_without_policy(
         &mut self,
         set: SetId,
         commands: &Commands,

@@ -199,7 +199,7 @@ pub(in super::super) struct StagedSlot {
     /// It was healthy in this attempt (R5.2).
     pub(in super::super) was_healthy: bool,
     /// The failure that the last event was about.
-    told: Option<Cause>,
+    reported: Option<Cause>,
 }
 
 const _: () = assert!(size_of::<StagedSlot>() <= 40);
@@ -219,7 +219,7 @@ impl Default for StagedSlot {
             blamed: None,
             counts: StagedCounts::default(),
             was_healthy: false,
-            told: None,
+            reported: None,
         }
     }
 }
@@ -228,9 +228,9 @@ impl StagedSlot {
     /// The failure, if no event was about it yet.
     pub(in super::super) fn untold_failure(&mut self) -> Option<&'static str> {
         let failed = self.counts.failed;
-        let untold = failed.filter(|cause| self.told != Some(*cause));
-        self.told = failed;
-        untold.map(Cause::code)
+        let unreported = failed.filter(|cause| self.reported != Some(*cause));
+        self.reported = failed;
+        unreported.map(Cause::code)
     }
 
     /// The problem that the node has now.
