@@ -258,7 +258,7 @@ async fn listen_for_pods(
     match TcpListener::bind((ip, listening.port())).await {
         Ok(listener) => (advertised, Some(listener)),
         Err(error) => {
-            tracing::warn!(%error, "cannot listen on {ip} for pods: the service kubernetes leads nowhere");
+            tracing::warn!(%error, "cannot listen on {ip} for pods, so the service kubernetes has no endpoints");
             advertised.address = None;
             (advertised, None)
         }

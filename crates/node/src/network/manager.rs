@@ -210,7 +210,7 @@ impl Manager {
                 tracing::info!("wrote the CNI configuration of pods {} to {dir}", own.range);
                 if !places.has_plugin(PORTMAP) {
                     tracing::warn!(
-                        "host ports of pods lead nowhere: the CNI plugin {PORTMAP} is missing"
+                        "host ports of pods are not forwarded: the CNI plugin {PORTMAP} is missing"
                     );
                 }
             }
