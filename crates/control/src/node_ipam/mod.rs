@@ -74,9 +74,7 @@ pub fn run(
         feed::watch(objects, labelled, resource),
         |update| Event::Object(update.map(|object| view::stored(&object))),
     );
-    let writer = setup.writer(client);
-    let (recorder, recording) =
-        Recorder::new(writer.clone(), "node-controller", setup.stop.clone());
+    let (writer, recorder, recording) = setup.recording_writer(client, "node-controller");
     let controller = NodeIpam {
         cluster,
         writer,
