@@ -173,12 +173,7 @@ pub(crate) async fn amend(
     let edit = |old: &Document| {
         let mut document = old.clone();
         change(&mut document.tree);
-        Ok(update::Edit {
-            document,
-            expected: None,
-            warnings: Vec::new(),
-            ownership: None,
-        })
+        Ok(update::Edit::of(document))
     };
     update::modify(api, whole, edit).await.map(drop)
 }

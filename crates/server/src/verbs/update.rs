@@ -47,6 +47,18 @@ pub(super) struct Edit {
     pub(super) ownership: Option<Ownership>,
 }
 
+impl Edit {
+    /// A change that depends on no version and gives no warnings.
+    pub(super) fn of(document: Document) -> Self {
+        Self {
+            document,
+            expected: None,
+            warnings: Vec::new(),
+            ownership: None,
+        }
+    }
+}
+
 pub(super) struct Changed {
     pub(super) outcome: Outcome,
     pub(super) notes: Notes,
@@ -115,10 +127,9 @@ pub(super) async fn update_part(
             None => decoded.document.clone(),
         };
         Ok(Edit {
-            document,
             expected,
             warnings: decoded.warnings.clone(),
-            ownership: None,
+            ..Edit::of(document)
         })
     })
     .await?;
