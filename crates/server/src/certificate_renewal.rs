@@ -1,4 +1,4 @@
-//! Looks after the certificates of a running server: renews those that expire soon, publishes a new CA, warns of what
+//! Renews the certificates of a running server that expire soon, publishes a new CA, warns of what
 //! ends within 30 days, those for etcd included, and deletes revocations and claims of joining machines that are not needed any more.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Commands that do nothing (R6.1): each is told of once. The state has them as seen, so that a new controller neither
-//! tells of them again nor carries them out later.
+//! Commands that do nothing (R6.1): each gets one event. The state records them as seen, so that a new controller neither
+//! emits the event again nor carries them out later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
