@@ -4,6 +4,8 @@
 //! [`Monotonic`] counts from the clock's start and decides how long to wait. The functions beside it format the
 //! current wall time as the API writes it.
 
+use std::time::SystemTime;
+
 use kennel_types::{Monotonic, Timestamp};
 use tokio::time::Instant;
 
@@ -26,7 +28,7 @@ impl Clock {
     }
 
     pub fn timestamp(&self) -> Timestamp {
-        Timestamp::from_millis(now_ms())
+        now()
     }
 
     /// An instant on this clock.
@@ -47,34 +49,27 @@ impl Clock {
     }
 }
 
-/// Now.
+/// Now, in whole milliseconds, rounded down: a timer that was set for a time has never fired too early.
 pub fn now() -> Timestamp {
-    Timestamp::from_millis(now_ms())
-}
-
-/// Now, in milliseconds since the epoch.
-pub fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
+    Timestamp::from_millis(precise_now().as_millis())
 }
 
 /// Now, as the API writes times in whole seconds: `2026-01-02T03:04:05Z`.
 pub fn now_rfc3339() -> String {
-    rfc3339(jiff::Timestamp::now().as_second())
-}
-
-/// A time in seconds since the epoch, as the API writes it.
-pub fn rfc3339(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds)
-        .unwrap_or(jiff::Timestamp::MIN)
-        .to_string()
+    precise_now().to_string()
 }
 
 /// Now, as the API writes times in microseconds: `2026-01-02T03:04:05.000006Z`.
 pub fn now_micros() -> String {
-    format!("{:.6}", jiff::Timestamp::now())
+    precise_now().to_rfc3339(6)
 }
 
-/// Now, in nanoseconds since the epoch.
-pub fn now_nanos() -> i128 {
-    jiff::Timestamp::now().as_nanosecond()
+/// Now, in nanoseconds since the epoch: for names that must differ.
+pub fn now_nanos() -> u128 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos())
+}
+
+fn precise_now() -> Timestamp {
+    Timestamp::from(SystemTime::now())
 }

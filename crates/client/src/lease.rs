@@ -124,7 +124,7 @@ impl Elector {
                     return Ok(true);
                 }
                 Err(failure) if refusals == REFUSALS_MAX => return Err(self.refused(failure)),
-                waiting => self.say_why(waiting, &mut said),
+                waiting => self.log_waiting(waiting, &mut said),
             }
             tokio::select! {
                 () = stop.cancelled() => return Ok(false),
@@ -133,7 +133,7 @@ impl Elector {
         }
     }
 
-    fn say_why(&self, waiting: Result<bool, Failure>, said: &mut String) {
+    fn log_waiting(&self, waiting: Result<bool, Failure>, said: &mut String) {
         let failed = waiting.is_err();
         let why = match waiting {
             Err(failure) => format!("cannot take the lease {} yet: {failure}", self.lease),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::pod::resources::{Amounts, Which, amounts, total};
+use crate::pod::resources::{Amounts, RequestsOrLimits, amounts, total};
 use crate::quantity::Quantity;
 use crate::tree::{at, list, list_mut, map, text};
 
@@ -78,8 +78,8 @@ pub fn check_pod(range: &Value, pod: &Value) -> Vec<String> {
     }
     for item in items(range, "Pod") {
         let used = Used {
-            requests: total(spec, Which::Requests),
-            limits: total(spec, Which::Limits),
+            requests: total(spec, RequestsOrLimits::Requests),
+            limits: total(spec, RequestsOrLimits::Limits),
         };
         used.check(&mut errors, "Pod", item);
     }

@@ -1,7 +1,7 @@
 //! Changes: what a verb would do, and doing it. They are the commands of `kennel rollout`, and the undo of kubectl.
 
 use kennel_core::rollout::outline::Outline;
-use kennel_core::rollout::request::{self, Ask, Request, request};
+use kennel_core::rollout::request::{self, Request, RolloutCommand, request};
 use kennel_core::why::Snapshot;
 use kennel_inspect::{command, snapshot};
 use kube::Client;
@@ -157,16 +157,16 @@ async fn plan(
 }
 
 /// The command of `kennel rollout`; `undo` is none.
-fn ask(verb: Verb, reason: &str) -> Option<Ask> {
+fn ask(verb: Verb, reason: &str) -> Option<RolloutCommand> {
     Some(match verb {
-        Verb::Promote => Ask::Promote { full: false },
-        Verb::PromoteFull => Ask::Promote { full: true },
-        Verb::Pause => Ask::Pause {
+        Verb::Promote => RolloutCommand::Promote { full: false },
+        Verb::PromoteFull => RolloutCommand::Promote { full: true },
+        Verb::Pause => RolloutCommand::Pause {
             reason: reason.to_owned(),
         },
-        Verb::Resume => Ask::Resume,
-        Verb::Abort => Ask::Abort,
-        Verb::Retry => Ask::Retry,
+        Verb::Resume => RolloutCommand::Resume,
+        Verb::Abort => RolloutCommand::Abort,
+        Verb::Retry => RolloutCommand::Retry,
         Verb::Undo => return None,
     })
 }

@@ -34,14 +34,14 @@ pub(crate) struct App {
     pub(crate) access: Access,
     pub(crate) watching: Watching,
     pub(crate) client: Client,
-    pub(crate) settings: Shown,
+    pub(crate) settings: PageSettings,
     streams: Arc<Semaphore>,
     reads: Semaphore,
 }
 
 /// What the page shows of the settings.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct PageSettings {
     pub(crate) version: String,
     pub(crate) server: String,
     pub(crate) context: Option<String>,
@@ -55,7 +55,7 @@ impl App {
             access,
             watching: Watching::new(client.clone()),
             client,
-            settings: Shown {
+            settings: PageSettings {
                 version: settings.version,
                 server: settings.server,
                 context: settings.context,

@@ -258,7 +258,7 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Why(WhyArgs),
 
-    /// Show and direct the rollout of a DaemonSet: stages, promotion, the way back
+    /// Show and direct the rollout of a DaemonSet: stages, promotion, rollback
     ///
     /// A DaemonSet with the annotation rollout.kennel.dev/stages is updated in stages by Kennel's
     /// controller, and goes back or stops by itself if nodes fail:

@@ -118,7 +118,7 @@ fn cni_finding(options: &Options, own: Option<&Value>, has_network: bool) -> Fin
     match own {
         Some(_) if missing.is_empty() && !places.has_plugin(cni::PORTMAP) => {
             Finding::problem(format!(
-                "CNI: the plugin {} is missing, so that host ports of pods lead nowhere: install it (Debian: \
+                "CNI: the plugin {} is missing, so that host ports of pods are not forwarded: install it (Debian: \
              containernetworking-plugins), and restart the agent",
                 cni::PORTMAP
             ))

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 /// Where pods and the agents of other machines reach what a server's process serves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Advertised {
-    /// An address of this machine that is no loopback address. Without one, the Services lead nowhere.
+    /// An address of this machine that is no loopback address. Without one, the Services have no endpoints.
     pub address: Option<IpAddr>,
     /// Where the DNS server of this process listens; `None` if there is none.
     pub dns: Option<SocketAddr>,

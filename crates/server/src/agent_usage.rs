@@ -131,12 +131,12 @@ impl Stats {
 
 /// See the [module](self).
 pub(crate) struct AgentUsage {
-    kept: Arc<Mutex<Kept>>,
+    cache: Arc<Mutex<UsageCache>>,
     permits: Semaphore,
 }
 
 #[derive(Default)]
-struct Kept {
+struct UsageCache {
     /// By node.
     slots: HashMap<String, Arc<Slot>>,
     /// Whether a task waits to remove old answers.
@@ -161,7 +161,7 @@ impl Answer {
 impl Default for AgentUsage {
     fn default() -> Self {
         Self {
-            kept: Arc::default(),
+            cache: Arc::default(),
             permits: Semaphore::new(limits::USAGE_REQUESTS),
         }
     }
@@ -192,31 +192,31 @@ impl AgentUsage {
     }
 
     fn slot(&self, node: &str) -> Arc<Slot> {
-        let mut kept = lock(&self.kept);
-        if !kept.is_cleaned {
-            kept.is_cleaned = true;
-            tokio::spawn(clean(Arc::clone(&self.kept)));
+        let mut cache = lock(&self.cache);
+        if !cache.is_cleaned {
+            cache.is_cleaned = true;
+            tokio::spawn(clean(Arc::clone(&self.cache)));
         }
-        Arc::clone(kept.slots.entry(node.to_owned()).or_default())
+        Arc::clone(cache.slots.entry(node.to_owned()).or_default())
     }
 }
 
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(cache: &Mutex<UsageCache>) -> MutexGuard<'_, UsageCache> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes old answers, until there are none.
-async fn clean(kept: Arc<Mutex<Kept>>) {
+async fn clean(cache: Arc<Mutex<UsageCache>>) {
     loop {
         tokio::time::sleep(limits::USAGE_KEPT).await;
-        let mut kept = lock(&kept);
-        kept.slots.retain(|_, slot| match slot.try_lock() {
+        let mut cache = lock(&cache);
+        cache.slots.retain(|_, slot| match slot.try_lock() {
             Ok(slot) => slot.as_ref().is_some_and(Answer::is_valid),
             // The agent is being asked.
             Err(_) => true,
         });
-        if kept.slots.is_empty() {
-            *kept = Kept::default();
+        if cache.slots.is_empty() {
+            *cache = UsageCache::default();
             return;
         }
     }
@@ -301,9 +301,9 @@ mod tests {
             until: Instant::now() + limits::USAGE_KEPT,
             usage: None,
         });
-        assert_eq!(lock(&usage.kept).slots.len(), 1);
+        assert_eq!(lock(&usage.cache).slots.len(), 1);
         tokio::time::sleep(3 * limits::USAGE_KEPT).await;
-        let kept = lock(&usage.kept);
-        assert!(kept.slots.is_empty() && !kept.is_cleaned);
+        let cache = lock(&usage.cache);
+        assert!(cache.slots.is_empty() && !cache.is_cleaned);
     }
 }

@@ -1,5 +1,5 @@
-//! Tasks that run as long as the server does. One that panics must not end without notice, or nobody would do its work any more:
-//! the process ends with it.
+//! Background tasks, which run as long as the server does. When one panics, the process ends: otherwise its work would stop
+//! without notice.
 
 use std::future::poll_fn;
 use std::pin::Pin;

@@ -1,7 +1,9 @@
 //! Wall time.
 
+use std::time::SystemTime;
+
 use kennel_types::Timestamp;
 
 pub(crate) fn now() -> Timestamp {
-    Timestamp::from_millis(jiff::Timestamp::now().as_millisecond())
+    Timestamp::from(SystemTime::now())
 }

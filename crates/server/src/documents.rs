@@ -1,9 +1,11 @@
 //! Answers with documents that clients keep: `ETag`, `If-None-Match`, compression, and URLs that never change.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderValue, header};
-use jiff::fmt::rfc2822::DateTimePrinter;
 
+use crate::clock;
 use crate::discovery::Document;
 use crate::openapi;
 use crate::request::accept;
@@ -84,15 +86,14 @@ fn moved(url: &str) -> Reply {
 fn keep_for_ever(reply: &mut Reply) {
     let immutable = HeaderValue::from_static("public, immutable");
     reply.headers.push((header::CACHE_CONTROL, immutable));
-    let expires = jiff::Timestamp::now() + A_YEAR;
-    let expires = DateTimePrinter::new().timestamp_to_rfc9110_string(&expires);
-    if let Ok(Ok(expires)) = expires.as_deref().map(HeaderValue::from_str) {
+    let expires = (clock::now() + A_YEAR).to_http_date();
+    if let Ok(expires) = HeaderValue::from_str(&expires) {
         reply.headers.push((header::EXPIRES, expires));
     }
 }
 
 /// The longest time that HTTP allows a document to be kept.
-const A_YEAR: jiff::SignedDuration = jiff::SignedDuration::from_hours(365 * 24);
+const A_YEAR: Duration = Duration::from_hours(365 * 24);
 
 /// An OpenAPI document, compressed if the client accepts that.
 fn packed_reply(packed: &openapi::Packed, content_type: &'static str, call: &Call) -> Reply {

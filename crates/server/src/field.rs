@@ -103,7 +103,7 @@ impl fmt::Display for Path {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
+pub enum ErrorType {
     Required,
     Invalid,
     NotSupported,
@@ -114,7 +114,7 @@ pub enum Mistake {
     TooMany,
 }
 
-impl Mistake {
+impl ErrorType {
     pub const ALL: [Self; 8] = [
         Self::Required,
         Self::Invalid,
@@ -157,7 +157,7 @@ impl Mistake {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    pub mistake: Mistake,
+    pub error_type: ErrorType,
     pub field: String,
     /// Everything after the path: `Invalid value: -1: must be greater than or equal to 0`.
     pub message: String,
@@ -172,8 +172,8 @@ fn shown(value: impl Serialize) -> String {
 }
 
 impl FieldError {
-    fn new(mistake: Mistake, path: &Path, shown: Option<String>, detail: &str) -> Self {
-        let mut message = mistake.prefix().to_owned();
+    fn new(error_type: ErrorType, path: &Path, shown: Option<String>, detail: &str) -> Self {
+        let mut message = error_type.prefix().to_owned();
         if let Some(shown) = shown {
             message.push_str(": ");
             message.push_str(&shown);
@@ -183,7 +183,7 @@ impl FieldError {
             message.push_str(detail);
         }
         Self {
-            mistake,
+            error_type,
             field: path.to_string(),
             message,
         }
@@ -191,7 +191,7 @@ impl FieldError {
 
     /// The detail may be empty.
     pub fn required(path: &Path, detail: &str) -> Self {
-        Self::new(Mistake::Required, path, None, detail)
+        Self::new(ErrorType::Required, path, None, detail)
     }
 
     /// Shows the value as JSON.
@@ -201,7 +201,7 @@ impl FieldError {
 
     /// Like [`Self::invalid`], for values that upstream does not print as JSON.
     pub fn invalid_shown(path: &Path, shown: String, detail: &str) -> Self {
-        Self::new(Mistake::Invalid, path, Some(shown), detail)
+        Self::new(ErrorType::Invalid, path, Some(shown), detail)
     }
 
     /// Lists the supported values in the given order.
@@ -217,11 +217,11 @@ impl FieldError {
         } else {
             format!("supported values: {}", list.join(", "))
         };
-        Self::new(Mistake::NotSupported, path, Some(shown), &detail)
+        Self::new(ErrorType::NotSupported, path, Some(shown), &detail)
     }
 
     pub fn forbidden(path: &Path, detail: &str) -> Self {
-        Self::new(Mistake::Forbidden, path, None, detail)
+        Self::new(ErrorType::Forbidden, path, None, detail)
     }
 
     pub fn duplicate(path: &Path, value: impl Serialize) -> Self {
@@ -230,22 +230,22 @@ impl FieldError {
 
     /// Like [`Self::duplicate`], for values that upstream does not print as JSON. The detail may be empty.
     pub fn duplicate_shown(path: &Path, shown: String, detail: &str) -> Self {
-        Self::new(Mistake::Duplicate, path, Some(shown), detail)
+        Self::new(ErrorType::Duplicate, path, Some(shown), detail)
     }
 
     pub fn not_found(path: &Path, value: impl Serialize) -> Self {
-        Self::new(Mistake::NotFound, path, Some(shown(value)), "")
+        Self::new(ErrorType::NotFound, path, Some(shown(value)), "")
     }
 
     /// `max` is in bytes.
     pub fn too_long(path: &Path, max: usize) -> Self {
         let detail = format!("may not be more than {max} bytes");
-        Self::new(Mistake::TooLong, path, None, &detail)
+        Self::new(ErrorType::TooLong, path, None, &detail)
     }
 
     pub fn too_many(path: &Path, actual: usize, max: usize) -> Self {
         let detail = format!("must have at most {max} items");
-        Self::new(Mistake::TooMany, path, Some(actual.to_string()), &detail)
+        Self::new(ErrorType::TooMany, path, Some(actual.to_string()), &detail)
     }
 }
 

@@ -6,7 +6,7 @@
 //! | the store and the API over it, without a socket | `backend`, `background`, `start_error`, `etcd_store`, `migrate`, `doctor` |
 //! | connections, HTTP/1.1 and HTTP/2, access log; `http::answer` also serves clients in this process | `http` |
 //! | authenticates and authorises a request, dispatches it by its path | `router` |
-//! | the verbs, other forms that clients ask for, and what else writes | `verbs`, `discovery`, `openapi`, `bootstrap`, `expire`, `upkeep`, `certificate_admin`, `documents` |
+//! | the verbs, other forms that clients ask for, and what else writes | `verbs`, `discovery`, `openapi`, `bootstrap`, `expire`, `certificate_renewal`, `certificate_admin`, `documents` |
 //! | rules that need other objects or the user | `admit` |
 //! | the state of all requests | `api` |
 //! | what that state consists of | `authenticate`, `authorize`, `audit`, `fairness`, `certificates`, `etcd_certificates`, `listed`, `revocation`, `quota`, `quota_ledger`, `damaged`, `join_claims`, `health`, `watch`, `snapshots`, `derived`, `backup`, `agent_client`, `agent_usage`, `upgrade` |
@@ -57,6 +57,7 @@ pub mod live;
 pub mod metrics;
 pub mod migrate;
 pub use kennel_core::names;
+mod certificate_renewal;
 pub mod object;
 pub mod openapi;
 pub mod patch;
@@ -83,6 +84,5 @@ mod tls;
 mod tree;
 #[doc(hidden)]
 pub mod upgrade;
-mod upkeep;
 pub mod verbs;
 pub mod watch;

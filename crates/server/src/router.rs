@@ -144,10 +144,10 @@ async fn dispatch(
             resource,
             ..
         }) => Err(ApiError::unserved(&group, &version, &resource)),
-        Route::Posted(row, namespace) if *method == Method::POST => {
-            verbs::posted(api, call, row, namespace.as_deref()).await
+        Route::CreateOnly(row, namespace) if *method == Method::POST => {
+            verbs::create_only(api, call, row, namespace.as_deref()).await
         }
-        Route::Posted(row, _) => Err(ApiError::method_not_allowed(row.group, row.plural, verb)),
+        Route::CreateOnly(row, _) => Err(ApiError::method_not_allowed(row.group, row.plural, verb)),
         Route::Certificates(Some(action)) if *method == Method::POST => {
             certificate_admin::act(api, action, &call.body).await
         }

@@ -20,6 +20,7 @@ use crate::authenticate::{Credentials, StaticTokens};
 use crate::backend::{self, Backend};
 use crate::background::Background;
 use crate::backup::{self, SecretFile};
+use crate::certificate_renewal::{self, CertificateRenewal};
 use crate::certificates::{Certificates, KubeconfigFile};
 use crate::data_dir::DataDirLock;
 use crate::etcd_store;
@@ -33,7 +34,6 @@ use crate::pki::{self, Clock};
 use crate::quota::StorageQuota;
 use crate::seal::Keyring;
 pub use crate::start_error::StartError;
-use crate::upkeep::{self, Upkeep};
 
 /// How to run a server.
 #[derive(Clone, Debug)]
@@ -190,8 +190,8 @@ impl Server {
             let backups = backup::run(schedule, config.data_dir, status, stop);
             background.spawn("makes backups", backups);
         }
-        let upkeep = upkeep::run(Arc::clone(&api), config.clock.interval());
-        background.spawn("renews certificates", upkeep);
+        let renewal = certificate_renewal::run(Arc::clone(&api), config.clock.interval());
+        background.spawn("renews certificates", renewal);
         Ok(Self {
             api,
             backend,
@@ -207,7 +207,7 @@ impl Server {
 
     /// Renews the certificates that expire soon, and warns of the others, as the server itself does regularly.
     pub fn renew_certificates(&self) -> BoxFuture<'_, ()> {
-        async { Upkeep::default().pass(&self.api).await }.boxed()
+        async { CertificateRenewal::default().pass(&self.api).await }.boxed()
     }
 
     pub fn url(&self) -> String {
@@ -258,7 +258,7 @@ async fn listen_for_pods(
     match TcpListener::bind((ip, listening.port())).await {
         Ok(listener) => (advertised, Some(listener)),
         Err(error) => {
-            tracing::warn!(%error, "cannot listen on {ip} for pods: the service kubernetes leads nowhere");
+            tracing::warn!(%error, "cannot listen on {ip} for pods, so the service kubernetes has no endpoints");
             advertised.address = None;
             (advertised, None)
         }

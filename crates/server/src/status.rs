@@ -215,7 +215,7 @@ impl ApiError {
         let message = format!("{qualified} \"{name}\" is invalid: {words}");
         let causes: Vec<Value> = errors
             .iter()
-            .map(|e| json!({"reason": e.mistake.reason(), "message": e.message, "field": e.field}))
+            .map(|e| json!({"reason": e.error_type.reason(), "message": e.message, "field": e.field}))
             .collect();
         let mut details = Map::new();
         for (field, value) in [("name", name), ("group", group), ("kind", kind)] {

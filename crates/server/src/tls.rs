@@ -25,7 +25,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use crate::live::Live;
 use crate::pki::inspect::{CertificateInfo, split};
 use crate::pki::{Clock, Pki};
-use crate::request::{CREDENTIAL_ID, ClientCertificate, Shown, User};
+use crate::request::{CREDENTIAL_ID, ClientCertificate, ConnectionIdentity, User};
 
 /// The subject attribute that Kubernetes defines for a user's uid.
 const UID: Oid<'_> = oid!(1.3.6.1.4.1.57683.2);
@@ -136,9 +136,9 @@ impl Tls {
     }
 
     /// Verifies the certificates of a handshake.
-    pub(crate) fn verify(&self, shown: Option<&[CertificateDer<'_>]>) -> Shown {
+    pub(crate) fn verify(&self, shown: Option<&[CertificateDer<'_>]>) -> ConnectionIdentity {
         let Some([certificate, others @ ..]) = shown else {
-            return Shown::Nothing;
+            return ConnectionIdentity::Anonymous;
         };
         let now = self.clock.now().saturating_since(Timestamp::EPOCH);
         let now = UnixTime::since_unix_epoch(now);
@@ -147,7 +147,7 @@ impl Tls {
             Ok(_) => user_of(certificate),
             Err(error) => {
                 tracing::debug!(%error, "a client certificate is not valid");
-                Shown::BadCertificate
+                ConnectionIdentity::InvalidCertificate
             }
         }
     }
@@ -155,14 +155,14 @@ impl Tls {
 
 /// The user that a verified client certificate names by common name and organisations. A certificate
 /// without a common name is ignored.
-fn user_of(certificate: &CertificateDer<'_>) -> Shown {
+fn user_of(certificate: &CertificateDer<'_>) -> ConnectionIdentity {
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
-        return Shown::BadCertificate;
+        return ConnectionIdentity::InvalidCertificate;
     };
     let subject = parsed.subject();
     let names = subject.iter_common_name().filter_map(|n| n.as_str().ok());
     let Some(name) = names.last().filter(|name| !name.is_empty()) else {
-        return Shown::Nothing;
+        return ConnectionIdentity::Anonymous;
     };
     let organisations = subject.iter_organization();
     let groups = organisations.filter_map(|o| o.as_str().ok());
@@ -170,14 +170,14 @@ fn user_of(certificate: &CertificateDer<'_>) -> Shown {
     let mut user = User::authenticated(name, groups);
     match uid(&parsed) {
         Ok(uid) => user.uid = uid,
-        Err(Ambiguous) => return Shown::BadCertificate,
+        Err(Ambiguous) => return ConnectionIdentity::InvalidCertificate,
     }
     let fingerprint = HEXLOWER.encode(&Sha256::digest(certificate));
     let id = format!("X509SHA256={fingerprint}");
     user.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
     let validity = parsed.validity();
     let not_before = Timestamp::from_secs(validity.not_before.timestamp());
-    Shown::Certificate(Arc::new(ClientCertificate {
+    ConnectionIdentity::Certificate(Arc::new(ClientCertificate {
         user,
         expires: Timestamp::from_secs(validity.not_after.timestamp()),
         issued: revocation::issued_at(not_before),

@@ -83,7 +83,7 @@ impl SimulatedPod {
         self.last_termination = Some(Termination {
             exit_code,
             started_at: self.started_at.take(),
-            finished_at: Some(Timestamp::from_millis(clock::now_ms())),
+            finished_at: Some(clock::now()),
         });
     }
 

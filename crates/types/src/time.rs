@@ -3,11 +3,13 @@
 
 use std::fmt;
 use std::ops::{Add, Sub};
-use std::time::Duration;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Wall time in milliseconds since the Unix epoch.
+/// Wall time in microseconds since the Unix epoch, which is as fine as API objects carry times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -19,43 +21,82 @@ impl Timestamp {
     pub const MAX: Self = Self(i64::MAX);
 
     pub const fn from_millis(millis: i64) -> Self {
-        Self(millis)
+        Self(millis.saturating_mul(1000))
     }
 
     pub const fn from_secs(seconds: i64) -> Self {
-        Self(seconds.saturating_mul(1000))
+        Self(seconds.saturating_mul(1_000_000))
     }
 
+    /// Whole milliseconds, rounded towards the past.
     pub const fn as_millis(self) -> i64 {
-        self.0
+        self.0.div_euclid(1000)
     }
 
     /// Whole seconds, rounded towards the past.
     pub const fn as_secs(self) -> i64 {
-        self.0.div_euclid(1000)
+        self.0.div_euclid(1_000_000)
     }
 
     /// Parses RFC 3339, as API objects carry times.
     pub fn parse(text: &str) -> Option<Self> {
-        let time: jiff::Timestamp = text.parse().ok()?;
-        Some(Self(time.as_millisecond()))
+        text.parse().ok()
     }
 
     /// Saturates at [`Self::MIN`] and [`Self::MAX`]; `millis` may be negative.
     #[must_use]
     pub const fn saturating_add_millis(self, millis: i64) -> Self {
-        Self(self.0.saturating_add(millis))
+        Self(self.0.saturating_add(millis.saturating_mul(1000)))
     }
 
-    /// Milliseconds from `earlier` to `self`; negative when `earlier` is later.
+    /// Whole milliseconds from `earlier` to `self`, rounded down; negative when `earlier` is later.
     pub const fn millis_since(self, earlier: Self) -> i64 {
-        self.0.saturating_sub(earlier.0)
+        self.0.saturating_sub(earlier.0).div_euclid(1000)
     }
 
     /// Zero when `earlier` is later.
     pub fn saturating_since(self, earlier: Self) -> Duration {
-        let millis = u64::try_from(self.millis_since(earlier)).unwrap_or(0);
-        Duration::from_millis(millis)
+        let micros = u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0);
+        Duration::from_micros(micros)
+    }
+
+    /// RFC 3339 with so many decimals of a second, at most six.
+    pub fn to_rfc3339(self, decimals: usize) -> String {
+        format!("{:.decimals$}", self.calendar())
+    }
+
+    /// The format of dates in HTTP headers.
+    pub fn to_http_date(self) -> String {
+        let date = self.calendar().strftime("%a, %d %b %Y %H:%M:%S GMT");
+        date.to_string()
+    }
+
+    /// Times beyond the years that the calendar has become the first or the last of them.
+    fn calendar(self) -> jiff::Timestamp {
+        let (first, last) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
+        let micros = self.0.clamp(first.as_microsecond(), last.as_microsecond());
+        jiff::Timestamp::from_microsecond(micros).unwrap_or(last)
+    }
+}
+
+/// A text that is not a time in RFC 3339.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidTimestamp;
+
+impl fmt::Display for InvalidTimestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a time in RFC 3339")
+    }
+}
+
+impl std::error::Error for InvalidTimestamp {}
+
+impl FromStr for Timestamp {
+    type Err = InvalidTimestamp;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
+        let time: jiff::Timestamp = text.parse().map_err(|_| InvalidTimestamp)?;
+        Ok(Self(time.as_microsecond()))
     }
 }
 
@@ -63,8 +104,8 @@ impl Add<Duration> for Timestamp {
     type Output = Self;
 
     fn add(self, duration: Duration) -> Self {
-        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        self.saturating_add_millis(millis)
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(micros))
     }
 }
 
@@ -72,22 +113,38 @@ impl Add<Duration> for Timestamp {
 /// of them.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, last) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
-        let seconds = self.as_secs().clamp(first.as_second(), last.as_second());
-        jiff::Timestamp::from_second(seconds).unwrap_or(last).fmt(f)
+        write!(f, "{:.0}", self.calendar())
     }
 }
 
-impl From<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time> for Timestamp {
-    fn from(time: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time) -> Self {
-        Self(time.0.as_millisecond())
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(since) => Self::EPOCH + since,
+            Err(before) => {
+                let micros = i64::try_from(before.duration().as_micros());
+                Self(micros.map_or(i64::MIN, i64::wrapping_neg))
+            }
+        }
+    }
+}
+
+impl From<&Time> for Timestamp {
+    fn from(time: &Time) -> Self {
+        Self(time.0.as_microsecond())
+    }
+}
+
+impl From<Timestamp> for Time {
+    fn from(time: Timestamp) -> Self {
+        Self(time.calendar())
     }
 }
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let time = jiff::Timestamp::deserialize(deserializer)?;
-        Ok(Self(time.as_millisecond()))
+        Ok(Self(time.as_microsecond()))
     }
 }
 
@@ -154,6 +211,28 @@ mod tests {
         assert_eq!(Timestamp::parse("yesterday"), None);
         assert_eq!(Timestamp::MAX.to_string(), "9999-12-30T22:00:00Z");
         assert!(Timestamp::parse(&Timestamp::MIN.to_string()).is_some());
+    }
+
+    #[test]
+    fn times_are_kept_to_the_microsecond() {
+        let time = Timestamp::parse("2026-01-02T03:04:05.000006789Z").unwrap();
+        assert_eq!(time.to_rfc3339(6), "2026-01-02T03:04:05.000006Z");
+        assert_eq!(time.to_rfc3339(3), "2026-01-02T03:04:05.000Z");
+        assert_eq!(time.to_string(), "2026-01-02T03:04:05Z");
+        assert_eq!(time.to_http_date(), "Fri, 02 Jan 2026 03:04:05 GMT");
+        let whole = Timestamp::from_secs(time.as_secs());
+        assert_eq!(time.saturating_since(whole), Duration::from_micros(6));
+        assert_eq!(
+            (time.millis_since(whole), whole.millis_since(time)),
+            (0, -1)
+        );
+        for (at, expected) in [
+            (SystemTime::UNIX_EPOCH + Duration::from_micros(5), 5),
+            (SystemTime::UNIX_EPOCH - Duration::from_micros(5), -5),
+        ] {
+            assert_eq!(Timestamp::from(at), Timestamp(expected));
+        }
+        assert_eq!(Timestamp::from(&Time::from(time)), time);
     }
 
     #[test]

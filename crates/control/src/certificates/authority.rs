@@ -74,7 +74,7 @@ impl Authority {
         let usages = ["digital signature", "server auth"];
         request.spec.usages = Some(usages.map(str::to_owned).to_vec());
         let parsed = Parsed::read(&request)?;
-        let now = Timestamp::from_millis(kennel_client::clock::now_ms());
+        let now = kennel_client::clock::now();
         let validity = validity(now, None, self.ends).ok_or(AuthorityError::Expired)?;
         self.sign(&parsed, validity)
     }

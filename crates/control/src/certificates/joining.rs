@@ -50,7 +50,7 @@ async fn evaluate(writer: &Writer, parsed: &Parsed) -> Result<Outcome, Failure> 
         user: &asked.common_name,
         node,
         key: key_id(&parsed.key),
-        now: Timestamp::from_millis(clock::now_ms()),
+        now: clock::now(),
     };
     let exists = nodes::exists(writer, node).await?;
     let revoked = revoked::before(writer, machine.user).await?;

@@ -26,10 +26,9 @@ use std::time::Duration;
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kennel_client::Error;
 use kennel_client::backoff::Policy;
 use kennel_client::write::{Call, Writer};
+use kennel_client::{Error, clock};
 use serde_json::json;
 
 use crate::frame::objects::{Objects, Verdict};
@@ -83,13 +82,12 @@ fn has_certificate(request: &CertificateSigningRequest) -> bool {
 }
 
 fn new_condition(kind: &str, reason: &str, message: &str) -> CertificateSigningRequestCondition {
-    let now = k8s_openapi::jiff::Timestamp::now();
     CertificateSigningRequestCondition {
         type_: kind.to_owned(),
         status: "True".to_owned(),
         reason: Some(reason.to_owned()),
         message: Some(message.to_owned()),
-        last_update_time: Some(Time(now)),
+        last_update_time: Some(clock::now().into()),
         last_transition_time: None,
     }
 }

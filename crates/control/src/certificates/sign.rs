@@ -64,7 +64,7 @@ async fn reconcile(
     let name = request.metadata.name.as_deref().unwrap_or_default();
     let mut signed = request.clone();
     // Before the revocation is read: a certificate that is revoked meanwhile must be older than its revocation.
-    let now = Timestamp::from_millis(clock::now_ms());
+    let now = clock::now();
     let revoked = match revoked_before(writer, request).await {
         Ok(revoked) => revoked,
         Err(failure) => {
@@ -164,7 +164,6 @@ fn sign(
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::certificates::v1::CertificateSigningRequestSpec;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair};
 
     use super::super::request::start_of;
@@ -202,8 +201,7 @@ mod tests {
             },
             ..CertificateSigningRequest::default()
         };
-        let created = k8s_openapi::jiff::Timestamp::from_second(created).unwrap();
-        request.metadata.creation_timestamp = Some(Time(created));
+        request.metadata.creation_timestamp = Some(Timestamp::from_secs(created).into());
         request
     }
 
@@ -214,8 +212,7 @@ mod tests {
         let check = |approved: i64, revoked: Timestamp, signed: bool| {
             let mut request = request("system:bootstrap:abcdef", 1_799_999_000);
             let mut approval = new_condition("Approved", "AutoApproved", "");
-            let at = k8s_openapi::jiff::Timestamp::from_second(approved).unwrap();
-            approval.last_update_time = Some(Time(at));
+            approval.last_update_time = Some(Timestamp::from_secs(approved).into());
             add_condition(&mut request, approval);
             let found = sign(&request, &authority, now, Some(revoked));
             assert_eq!(found.is_ok(), signed, "{approved} {revoked} {found:?}");

@@ -18,7 +18,7 @@ use kennel_core::daemonset::event::{
 use kennel_core::daemonset::options::Options;
 use kennel_core::daemonset::planner::Now;
 use kennel_core::daemonset::{Planner, required};
-use kennel_types::{Monotonic, Node, Timestamp};
+use kennel_types::{Monotonic, Node};
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
@@ -326,7 +326,7 @@ impl DaemonSetController {
 
     fn apply(&mut self, event: PlannerEvent) {
         let now = Now {
-            wall: Timestamp::from_millis(clock::now_ms()),
+            wall: clock::now(),
             steady: Some(self.clock.monotonic()),
         };
         self.planner.apply(now, event);
@@ -423,7 +423,7 @@ impl DaemonSetController {
             counters: (!self.assist).then_some(counters),
             conditions: (!self.planner.leaves_conditions(uid))
                 .then(|| self.planner.conditions(uid)),
-            now: Timestamp::from_millis(clock::now_ms()),
+            now: clock::now(),
         };
         known.written_at = Some(Instant::now());
         let (writer, object) = (self.writer.clone(), known.object.clone());

@@ -128,7 +128,7 @@ impl Metrics {
 
     pub(super) fn round_completed(&self) {
         *self.completed() = Some(Instant::now());
-        self.round.set(clock::now_ms() / 1000);
+        self.round.set(clock::now().as_secs());
     }
 
     pub(super) fn wrote(&self, place: usize, outcome: &Outcome, took: Duration) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
 use kube::Client;
@@ -45,5 +46,17 @@ impl Setup {
     /// Writes as this client while the fence is open.
     pub fn writer(&self, client: Client) -> Writer {
         Writer::new(client, self.fence.clone())
+    }
+
+    /// A [`writer`](Self::writer), a recorder of events of `component`, and the future that writes these, for
+    /// [`run_with`](super::run_with).
+    pub fn recording_writer(
+        &self,
+        client: Client,
+        component: &'static str,
+    ) -> (Writer, Recorder, impl Future<Output = ()> + Send + use<>) {
+        let writer = self.writer(client);
+        let (recorder, recording) = Recorder::new(writer.clone(), component, self.stop.clone());
+        (writer, recorder, recording)
     }
 }

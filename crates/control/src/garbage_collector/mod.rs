@@ -14,7 +14,6 @@ mod watches;
 mod writes;
 
 use kennel_client::Error;
-use kennel_client::events::Recorder;
 use kube::Client;
 
 use crate::frame::{self, Setup};
@@ -30,8 +29,7 @@ pub fn run(
     informers: &mut Informers,
     setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let writer = setup.writer(client.clone());
-    let (recorder, recording) = Recorder::new(writer.clone(), COMPONENT, setup.stop.clone());
+    let (writer, recorder, recording) = setup.recording_writer(client.clone(), COMPONENT);
     let (controller, watches) = GarbageCollector::new(client, writer, recorder, informers);
     frame::run_with(controller, watches, recording, setup)
 }

@@ -74,9 +74,7 @@ pub fn run(
         feed::watch(objects, labelled, resource),
         |update| Event::Object(update.map(|object| view::stored(&object))),
     );
-    let writer = setup.writer(client);
-    let (recorder, recording) =
-        Recorder::new(writer.clone(), "node-controller", setup.stop.clone());
+    let (writer, recorder, recording) = setup.recording_writer(client, "node-controller");
     let controller = NodeIpam {
         cluster,
         writer,
@@ -133,7 +131,7 @@ impl Controller for NodeIpam {
                         Outcome::Assigned(uid, assigned)
                     });
                 }
-                Action::Exhausted { name, uid } => self.say_exhausted(&name, &uid),
+                Action::Exhausted { name, uid } => self.report_exhausted(&name, &uid),
             }
         }
         for write in self.directory.take_writes() {
@@ -168,7 +166,7 @@ impl Controller for NodeIpam {
 }
 
 impl NodeIpam {
-    fn say_exhausted(&self, name: &str, uid: &str) {
+    fn report_exhausted(&self, name: &str, uid: &str) {
         let (total, used) = self.ipam.usage();
         let message = format!(
             "Node {name} status is now: CIDRNotAvailable: {used} of {total} ranges of /{NODE_BITS} in --cluster-cidr={} are in \

@@ -45,9 +45,7 @@ pub fn run(
     let mut watches = Watches::default();
     watches.add("nodes", informers.nodes.subscribe(), Event::Node);
     watches.add("pods", informers.pods.subscribe(), Event::Pod);
-    let writer = setup.writer(client);
-    let component = "taint-eviction-controller";
-    let (recorder, recording) = Recorder::new(writer.clone(), component, setup.stop.clone());
+    let (writer, recorder, recording) = setup.recording_writer(client, "taint-eviction-controller");
     let controller = TaintEviction {
         writer,
         recorder,

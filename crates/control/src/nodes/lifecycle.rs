@@ -76,9 +76,7 @@ pub fn run(
     watches.add("pods", informers.pods.subscribe(), |update| {
         Event::Pod(update.map(|pod| observed(&pod)))
     });
-    let writer = setup.writer(client);
-    let (recorder, recording) =
-        Recorder::new(writer.clone(), "node-controller", setup.stop.clone());
+    let (writer, recorder, recording) = setup.recording_writer(client, "node-controller");
     let controller = NodeLifecycle {
         writer,
         recorder,

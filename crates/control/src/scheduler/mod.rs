@@ -18,7 +18,6 @@ mod writes;
 use std::sync::Arc;
 
 use kennel_client::Error;
-use kennel_client::events::Recorder;
 use kube::Client;
 
 use crate::frame::{self, Setup};
@@ -47,8 +46,7 @@ pub fn run_with_metrics(
     setup: Setup,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let watches = events::watches(informers);
-    let writer = setup.writer(client);
-    let (recorder, recording) = Recorder::new(writer.clone(), NAME, setup.stop.clone());
+    let (writer, recorder, recording) = setup.recording_writer(client, NAME);
     let controller = SchedulerController::new(writer, recorder, metrics);
     frame::run_with(controller, watches, recording, setup)
 }

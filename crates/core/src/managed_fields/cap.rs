@@ -1,6 +1,6 @@
 //! The bound of the managers of updates.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 
 use super::entry::{Manager, Managers, Operation};
 
@@ -19,7 +19,7 @@ pub(super) fn cap(mut managers: Managers) -> Managers {
     }
     let seconds = |manager: &Manager| {
         let time = managers.0.get(manager).and_then(|owned| owned.time);
-        time.map_or(0, Timestamp::as_second)
+        time.map_or(0, Timestamp::as_secs)
     };
     updates.sort_by_cached_key(|manager| (seconds(manager), manager.clone()));
     let mut excess = updates.len() - UPDATE_MANAGERS_MAX;

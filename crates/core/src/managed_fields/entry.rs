@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -135,7 +135,7 @@ impl Managers {
     fn sorted(&self) -> Vec<(&Manager, &Owned)> {
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_by(|(a, of_a), (b, of_b)| {
-            let seconds = |owned: &Owned| owned.time.map_or(0, Timestamp::as_second);
+            let seconds = |owned: &Owned| owned.time.map_or(0, Timestamp::as_secs);
             let by_operation = a.operation.cmp(&b.operation);
             by_operation
                 .then_with(|| seconds(of_a).cmp(&seconds(of_b)))
@@ -186,7 +186,7 @@ fn read(at: usize, entry: &Value) -> Result<(Manager, Owned), EntryError> {
     let owned = Owned {
         fields: FieldSet::from_fields_v1(&entry["fieldsV1"])?,
         api_version,
-        time: entry["time"].as_str().and_then(|time| time.parse().ok()),
+        time: entry["time"].as_str().and_then(Timestamp::parse),
     };
     Ok((manager, owned))
 }
@@ -199,9 +199,7 @@ fn write_entry(out: &mut String, manager: &Manager, owned: &Owned) {
     )
     .expect("writing to a String does not fail");
     owned.fields.write_fields_v1(out);
-    let time = owned
-        .time
-        .map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    let time = owned.time.map(|time| time.to_string());
     for (name, value) in [
         ("manager", manager.name.as_str()),
         ("operation", manager.operation.as_str()),

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 use thiserror::Error;
 

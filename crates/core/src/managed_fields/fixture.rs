@@ -1,6 +1,6 @@
 //! A small schema for the tests: an object with every kind of list and map.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
@@ -168,7 +168,7 @@ impl Store {
 
     fn now(&mut self) -> Timestamp {
         self.seconds += 1;
-        Timestamp::from_second(self.seconds).unwrap()
+        Timestamp::from_secs(self.seconds)
     }
 
     /// With managers that an object has.

@@ -20,7 +20,7 @@ impl<S: Schema> FieldManager<'_, S> {
         let owned = CompactOwned {
             fields: CompactSet::all_but(self.ignored),
             api_version: self.api_version.to_owned(),
-            time: self.now.as_second(),
+            time: self.now.as_secs(),
         };
         let creator = self.identity(self.manager, Operation::Update);
         Ownership::Relative(CompactManagers(BTreeMap::from([(creator, owned)])))
@@ -80,7 +80,7 @@ impl<S: Schema> FieldManager<'_, S> {
             && own.fields.contains_freely(&added)
             && own.fields.contains_freely(&removed);
         if is_changed {
-            own.time = self.now.as_second();
+            own.time = self.now.as_secs();
         }
         is_free.then_some(updated)
     }
@@ -99,7 +99,7 @@ impl<S: Schema> FieldManager<'_, S> {
         let owned = CompactOwned {
             fields,
             api_version: self.api_version.to_owned(),
-            time: self.now.as_second(),
+            time: self.now.as_secs(),
         };
         managers.0.insert(manager, owned);
         Some(())

@@ -12,12 +12,12 @@ pub type Amounts = BTreeMap<String, Quantity>;
 
 /// What of a pod's resources to sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum RequestsOrLimits {
     Requests,
     Limits,
 }
 
-impl Which {
+impl RequestsOrLimits {
     fn field(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -62,7 +62,7 @@ pub fn is_sidecar(container: &Value) -> bool {
 
 /// The most that the containers of a pod use together, without the pod's overhead. Init containers run one after the
 /// other, beside the sidecars that started before them.
-pub fn total(spec: &Value, which: Which) -> Amounts {
+pub fn total(spec: &Value, which: RequestsOrLimits) -> Amounts {
     let field = which.field();
     let of = |container: &Value| amounts(&container["resources"][field]);
     let list = |name| spec[name].as_array().into_iter().flatten();
@@ -89,10 +89,10 @@ pub fn total(spec: &Value, which: Which) -> Amounts {
 }
 
 /// The same with the overhead of the pod's runtime class, which does not limit what had no limit.
-pub fn total_with_overhead(spec: &Value, which: Which) -> Amounts {
+pub fn total_with_overhead(spec: &Value, which: RequestsOrLimits) -> Amounts {
     let mut total = total(spec, which);
     let mut overhead = amounts(&spec["overhead"]);
-    if which == Which::Limits {
+    if which == RequestsOrLimits::Limits {
         overhead.retain(|name, _| total.get(name).is_some_and(|limit| !limit.is_zero()));
     }
     add(&mut total, &overhead);
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn check(spec: &Value, which: Which, expected: &[(&str, &str)]) {
+    fn check(spec: &Value, which: RequestsOrLimits, expected: &[(&str, &str)]) {
         let found = total_with_overhead(spec, which);
         let found: Vec<(&str, String)> = found
             .iter()
@@ -138,7 +138,7 @@ mod tests {
             ],
         });
         let expected = [("a.b/c", "1"), ("cpu", "2"), ("memory", "2Gi")];
-        check(&spec, Which::Requests, &expected);
+        check(&spec, RequestsOrLimits::Requests, &expected);
     }
 
     #[test]
@@ -149,10 +149,10 @@ mod tests {
         });
         check(
             &spec,
-            Which::Requests,
+            RequestsOrLimits::Requests,
             &[("cpu", "1250m"), ("memory", "1Mi")],
         );
-        check(&spec, Which::Limits, &[("cpu", "1250m")]);
+        check(&spec, RequestsOrLimits::Limits, &[("cpu", "1250m")]);
     }
 
     #[test]
@@ -162,6 +162,6 @@ mod tests {
             "resources": {"requests": {"cpu": "3", "ephemeral-storage": "9Gi"}},
         });
         let expected = [("cpu", "3"), ("ephemeral-storage", "1Gi")];
-        check(&spec, Which::Requests, &expected);
+        check(&spec, RequestsOrLimits::Requests, &expected);
     }
 }

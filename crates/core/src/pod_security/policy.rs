@@ -164,14 +164,14 @@ pub fn policy<'a>(label: impl Fn(&str) -> Option<&'a str>) -> (Policy, Vec<Label
 
 /// A value that was added to the errors.
 #[derive(Clone, Copy)]
-struct Wrong;
+struct Reported;
 
 /// The value of a label, if there is one.
 fn read<'a, T: FromStr<Err = Unreadable>>(
     label: impl Fn(&str) -> Option<&'a str>,
     name: &'static str,
     errors: &mut Vec<LabelError>,
-) -> Option<Result<T, Wrong>> {
+) -> Option<Result<T, Reported>> {
     let value = label(name)?;
     match value.parse() {
         Ok(read) => Some(Ok(read)),
@@ -181,7 +181,7 @@ fn read<'a, T: FromStr<Err = Unreadable>>(
                 value: value.to_owned(),
                 words,
             });
-            Some(Err(Wrong))
+            Some(Err(Reported))
         }
     }
 }

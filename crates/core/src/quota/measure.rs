@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::pod::qos;
 use crate::pod::resources::{
-    Amounts, Which, amounts, has_pod_level, raise_to, total_with_overhead,
+    Amounts, RequestsOrLimits, amounts, has_pod_level, raise_to, total_with_overhead,
 };
 use crate::quantity::{Format, Quantity};
 use crate::tree::{at, int, list, map, number, opt_flag, opt_text, text};
@@ -222,8 +222,8 @@ impl Measured {
             return;
         }
         self.ends = end(&pod["metadata"]);
-        let requests = total_with_overhead(spec, Which::Requests);
-        let limits = total_with_overhead(spec, Which::Limits);
+        let requests = total_with_overhead(spec, RequestsOrLimits::Requests);
+        let limits = total_with_overhead(spec, RequestsOrLimits::Limits);
         self.usage.extend(compute_usage(&requests, &limits));
         if has_pod_level(spec) {
             return;

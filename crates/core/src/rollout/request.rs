@@ -8,9 +8,9 @@ use super::sentence::Sentence;
 use super::state::{Phase, Standing, State};
 use super::text::reference;
 
-/// What a person asks for.
+/// What a person commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum RolloutCommand {
     /// Go on to the next stage, or past all of them.
     Promote {
         full: bool,
@@ -84,7 +84,7 @@ pub enum Refusal {
 }
 
 /// The request for what a person asks for, or why it would do nothing.
-pub fn request(outline: &Outline<'_>, ask: &Ask) -> Result<Request, Refusal> {
+pub fn request(outline: &Outline<'_>, command: &RolloutCommand) -> Result<Request, Refusal> {
     let set = outline.daemon_set;
     let reference = reference(&set.namespace, &set.name);
     let key = |name: &str| format!("{PREFIX}{name}");
@@ -92,13 +92,13 @@ pub fn request(outline: &Outline<'_>, ask: &Ask) -> Result<Request, Refusal> {
         annotations: [(key(name), Some(value.to_owned()))].into(),
         effect: Sentence::new(effect),
     };
-    match ask {
-        Ask::Pause { reason } => Ok(write("pause", reason, "did-pause")),
-        Ask::Freeze { reason } => Ok(write("freeze", reason, "did-freeze")),
-        Ask::Resume => resume(outline, &reference),
-        Ask::Promote { full } => promote(outline, *full, &reference),
-        Ask::Abort => abort(outline, &reference),
-        Ask::Retry => retry(outline, &reference),
+    match command {
+        RolloutCommand::Pause { reason } => Ok(write("pause", reason, "did-pause")),
+        RolloutCommand::Freeze { reason } => Ok(write("freeze", reason, "did-freeze")),
+        RolloutCommand::Resume => resume(outline, &reference),
+        RolloutCommand::Promote { full } => promote(outline, *full, &reference),
+        RolloutCommand::Abort => abort(outline, &reference),
+        RolloutCommand::Retry => retry(outline, &reference),
     }
 }
 

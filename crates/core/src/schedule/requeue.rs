@@ -5,11 +5,11 @@ use super::queue::{PENDING, Pending, Scope, Unschedulable};
 use super::scheduler::{Scheduler, Stage};
 
 /// What a changed node would do with an unschedulable pod.
-enum Try {
-    Fits,
+enum QueueingHint {
+    Queue,
     /// Pod (anti-)affinity forbids it.
-    Clashes,
-    Rejects,
+    AffinityDependent,
+    Skip,
 }
 
 impl Scheduler {
@@ -129,31 +129,31 @@ impl Scheduler {
             .chain(self.queue.unschedulable.values().filter_map(first))
             .collect();
         for id in pending {
-            match self.try_on(id, at) {
-                Try::Fits => self.activate(id, Scope::Node(at)),
-                Try::Clashes => self.mark_affinity_dependent(id),
-                Try::Rejects => {}
+            match self.queueing_hint(id, at) {
+                QueueingHint::Queue => self.activate(id, Scope::Node(at)),
+                QueueingHint::AffinityDependent => self.mark_affinity_dependent(id),
+                QueueingHint::Skip => {}
             }
         }
     }
 
     /// Whether a node would take a pod now, if need be after evictions.
-    fn try_on(&self, id: PodId, at: NodeId) -> Try {
+    fn queueing_hint(&self, id: PodId, at: NodeId) -> QueueingHint {
         let (pod, pending) = self.pending_pod(id).expect(PENDING);
         let candidate = self.candidate(&pod.class);
         let Err(rejection) = self.filter_node(&candidate, id, at) else {
-            return Try::Fits;
+            return QueueingHint::Queue;
         };
         let evictable = || {
             self.eligible(pod, pending, &rejection).is_ok()
                 && self.victims(&candidate, id, at).is_ok()
         };
         if rejection.resolvable && evictable() {
-            Try::Fits
+            QueueingHint::Queue
         } else if rejection.is_about_affinity() {
-            Try::Clashes
+            QueueingHint::AffinityDependent
         } else {
-            Try::Rejects
+            QueueingHint::Skip
         }
     }
 

@@ -10,12 +10,12 @@ const VALUES_MAX: usize = 5;
 
 /// A label as it was probably meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Meant {
+pub(super) struct SuggestedLabel {
     pub(super) key: String,
     pub(super) value: String,
 }
 
-impl Meant {
+impl SuggestedLabel {
     pub(super) fn text(&self) -> String {
         match self.value.as_str() {
             "" => self.key.clone(),
@@ -27,7 +27,7 @@ impl Meant {
 pub(super) enum Lookup {
     /// Some node has it.
     Present,
-    Typo(Meant),
+    Typo(SuggestedLabel),
     Absent,
 }
 
@@ -69,7 +69,7 @@ impl<'a> LabelIndex<'a> {
     }
 
     /// `, as on n1 and 2 more`.
-    pub(super) fn nodes_text(&self, meant: &Meant) -> String {
+    pub(super) fn nodes_text(&self, meant: &SuggestedLabel) -> String {
         let values = self.0.get(meant.key.as_str());
         let nodes = values.into_iter().flatten();
         let with_value =
@@ -100,8 +100,8 @@ impl<'a> LabelIndex<'a> {
     }
 }
 
-fn meant(key: &str, value: &str) -> Meant {
-    Meant {
+fn meant(key: &str, value: &str) -> SuggestedLabel {
+    SuggestedLabel {
         key: key.to_owned(),
         value: value.to_owned(),
     }

@@ -1,7 +1,7 @@
 //! What would make a node eligible: labels for the node, or changes of the template. What the template probably misspells is
 //! changed there, and no node is given a misspelt label.
 
-use super::label_index::Meant;
+use super::label_index::SuggestedLabel;
 use super::network;
 use super::typo::Typos;
 use crate::affinity::{NodeSelector, Part};
@@ -92,7 +92,7 @@ impl Changes {
     }
 }
 
-fn corrected_selector(key: &str, value: &str, meant: &Meant) -> String {
+fn corrected_selector(key: &str, value: &str, meant: &SuggestedLabel) -> String {
     let (meant_key, meant_value) = (&meant.key, meant.value.as_str());
     let value = if meant_value.is_empty() {
         value
@@ -109,7 +109,7 @@ fn affinity_typo<'a>(
     selector: &'a NodeSelector,
     node: &'a NodeView,
     typos: &'a Typos,
-) -> Option<(&'a str, &'a Meant)> {
+) -> Option<(&'a str, &'a SuggestedLabel)> {
     let mut parts = selector.unmet(&node.name, &node.labels).flatten();
     parts.find_map(|part| match part {
         Part::Label(requirement) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Note;
 use super::eligibility::{requirement_text, taint_text, toleration_text};
-use super::label_index::{LabelIndex, Lookup, Meant};
+use super::label_index::{LabelIndex, Lookup, SuggestedLabel};
 use super::resemblance::{closest, distance, key_distance};
 use super::snapshot::NodeSnapshot;
 use crate::affinity::Part;
@@ -18,9 +18,9 @@ use crate::taint::{Taint, Toleration};
 pub(super) struct Typos {
     node_name: Option<String>,
     /// By key and value of the node selector.
-    labels: BTreeMap<(String, String), Meant>,
+    labels: BTreeMap<(String, String), SuggestedLabel>,
     /// By key of required affinity.
-    affinity: BTreeMap<String, Meant>,
+    affinity: BTreeMap<String, SuggestedLabel>,
     tolerations: Vec<Toleration>,
     warnings: Vec<String>,
     /// Of what no node has, and nothing resembles.
@@ -97,7 +97,7 @@ impl Typos {
         title: &str,
         key: &str,
         values: &[&str],
-    ) -> Option<Meant> {
+    ) -> Option<SuggestedLabel> {
         match index.find(key, values) {
             Lookup::Present => None,
             Lookup::Absent => {
@@ -149,12 +149,12 @@ impl Typos {
     }
 
     /// The label that the node selector probably means.
-    pub(super) fn label(&self, key: &str, value: &str) -> Option<&Meant> {
+    pub(super) fn label(&self, key: &str, value: &str) -> Option<&SuggestedLabel> {
         self.labels.get(&(key.to_owned(), value.to_owned()))
     }
 
     /// The label that required affinity probably means.
-    pub(super) fn affinity(&self, key: &str) -> Option<&Meant> {
+    pub(super) fn affinity(&self, key: &str) -> Option<&SuggestedLabel> {
         self.affinity.get(key)
     }
 

@@ -14,17 +14,17 @@ pub(crate) use self::diff::diff;
 pub(crate) use self::logs::logs;
 pub(crate) use self::node::node;
 pub(crate) use self::why::why;
-use crate::app::Shown;
+use crate::app::PageSettings;
 use crate::failure::Failure;
 use crate::protocol::Session;
 use crate::route::SetName;
 
-pub(crate) fn session(shown: &Shown) -> Session {
+pub(crate) fn session(settings: &PageSettings) -> Session {
     Session {
-        version: shown.version.clone(),
-        server: shown.server.clone(),
-        context: shown.context.clone(),
-        allow_changes: shown.allow_changes,
+        version: settings.version.clone(),
+        server: settings.server.clone(),
+        context: settings.context.clone(),
+        allow_changes: settings.allow_changes,
         now: snapshot::now(),
     }
 }

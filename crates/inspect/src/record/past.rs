@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use kennel_core::daemonset::PodView;
-use kennel_core::picture::{CellState, Counts};
+use kennel_core::picture::CellState;
 use kennel_core::rollout::outline::Outline;
 use kennel_core::rollout::state::Standing;
 use kennel_types::Timestamp;
 
 use super::failures::text;
 use super::order::order;
-use super::recorder::{events, policy, stages};
-use super::{Change, Durations, Failure, PhaseNote, Recording, SCHEMA, Source};
+use super::recorder;
+use super::{Change, Durations, Failure, PhaseNote, Recording, Source};
 use crate::causes::PodCause;
 use crate::live::{Set, View};
 
@@ -29,33 +29,14 @@ pub fn past(
     causes: &BTreeMap<String, PodCause>,
     now: Timestamp,
 ) -> Recording {
-    let status = view.status(set, now);
-    let stages = stages(view.history(set, now));
     let frame = set
         .picture()
         .without_nodes(now, |outline| Frame::of(outline, set, now));
     let mut recording = Recording {
-        schema: SCHEMA,
-        source: Source::Reconstructed,
         notes: vec![NOTE.to_owned()],
-        namespace: status.namespace,
-        name: status.name,
-        target: status.target,
-        stable: status.stable,
-        policy: policy(set, now),
-        outcome: status.outcome,
-        message: status.message,
-        began: frame.began,
         ended: frame.began,
-        nodes: Vec::new(),
-        initial: String::new(),
-        changes: Vec::new(),
         phases: frame.phases.clone(),
-        stages,
-        failures: Vec::new(),
-        durations: Durations::default(),
-        counts: Counts::default(),
-        events: events(set, frame.began),
+        ..recorder::rollout(Source::Reconstructed, view, set, (frame.began, now))
     };
     if frame.goes_back {
         recording.notes.push(NOTE_BACK.to_owned());

@@ -130,8 +130,6 @@ impl Recorder {
     pub fn finish(mut self, view: &View, set: &Set, now: Timestamp) -> Recording {
         let nodes = self.put_in_order(view, set, now);
         self.forget_earlier_phase();
-        let status = view.status(set, now);
-        let history = view.history(set, now);
         let spans = Spans::of(&self.initial, &self.changes);
         let mut notes = Vec::new();
         if self.cut_off {
@@ -139,28 +137,17 @@ impl Recorder {
         }
         let refused = view.connection().refused.iter();
         notes.extend(refused.map(|what| format!("you may not watch {what}")));
+        let rollout = rollout(Source::Recorded, view, set, (self.began, now));
         Recording {
-            schema: SCHEMA,
-            source: Source::Recorded,
             notes,
-            namespace: status.namespace,
-            name: status.name,
-            target: status.target,
-            stable: status.stable,
-            policy: policy(set, now),
-            outcome: status.outcome,
-            message: status.message,
-            began: self.began,
-            ended: now,
             durations: Durations::of(spans.update_times()),
             counts: Counts::of_letters(&self.last),
             nodes,
             initial: String::from_utf8_lossy(&self.initial).into_owned(),
             changes: self.changes,
             phases: self.phases,
-            stages: stages(history),
             failures: self.failures.into_all(),
-            events: events(set, self.began),
+            ..rollout
         }
     }
 
@@ -204,7 +191,40 @@ impl Recorder {
 }
 
 /// The stages of the policy, as it has them.
-pub(super) fn policy(set: &Set, now: Timestamp) -> Option<String> {
+/// A recording of what a rollout is and how it stands now, without what has happened to its nodes. `now` is its end.
+pub(super) fn rollout(
+    source: Source,
+    view: &View,
+    set: &Set,
+    (began, now): (Timestamp, Timestamp),
+) -> Recording {
+    let status = view.status(set, now);
+    Recording {
+        schema: SCHEMA,
+        source,
+        notes: Vec::new(),
+        namespace: status.namespace,
+        name: status.name,
+        target: status.target,
+        stable: status.stable,
+        policy: policy(set, now),
+        outcome: status.outcome,
+        message: status.message,
+        began,
+        ended: now,
+        nodes: Vec::new(),
+        initial: String::new(),
+        changes: Vec::new(),
+        phases: Vec::new(),
+        stages: stages(view.history(set, now)),
+        failures: Vec::new(),
+        durations: Durations::default(),
+        counts: Counts::default(),
+        events: events(set, began),
+    }
+}
+
+fn policy(set: &Set, now: Timestamp) -> Option<String> {
     set.picture().without_nodes(now, |outline| {
         let policy = outline.policy.as_ref()?;
         let stages: Vec<String> = policy.stages.iter().map(ToString::to_string).collect();
@@ -213,14 +233,14 @@ pub(super) fn policy(set: &Set, now: Timestamp) -> Option<String> {
 }
 
 /// The stages of the target's last attempt.
-pub(super) fn stages(history: History) -> Vec<StageEntry> {
+fn stages(history: History) -> Vec<StageEntry> {
     let mut entries = history.revisions.into_iter();
     let target = entries.find(|entry| entry.target);
     target.map(|entry| entry.stages).unwrap_or_default()
 }
 
 /// The events since then, the oldest first.
-pub(super) fn events(set: &Set, since: Timestamp) -> Vec<EventNote> {
+fn events(set: &Set, since: Timestamp) -> Vec<EventNote> {
     // Events have whole seconds.
     let since = since.saturating_add_millis(-1000);
     let events = set.events().filter(|event| event.last_seen() >= since);

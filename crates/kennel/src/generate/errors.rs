@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kennel_server::field::Mistake;
+use kennel_server::field::ErrorType;
 use kennel_server::status::reasons;
 
 use super::markdown::cell;
@@ -69,8 +69,13 @@ pub(super) fn page() -> String {
     }
     out.push_str(NODE_ERRORS);
     out.push_str(FIELD_ERRORS);
-    for mistake in Mistake::ALL {
-        let _ = writeln!(out, "| `{}` | {} |", mistake.reason(), mistake.prefix());
+    for error_type in ErrorType::ALL {
+        let _ = writeln!(
+            out,
+            "| `{}` | {} |",
+            error_type.reason(),
+            error_type.prefix()
+        );
     }
     out.push_str(EXIT_CODES);
     for (code, when) in CODES {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use kennel_core::rollout::request::{Ask, request};
+use kennel_core::rollout::request::{RolloutCommand, request};
 use kennel_inspect::{command, snapshot};
 
 use super::options::Target;
@@ -10,13 +10,13 @@ use super::{OK, REFUSED};
 use crate::inspect::{connect, print};
 use crate::logging;
 
-pub(super) async fn run(target: &Target, ask: &Ask) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(target: &Target, command: &RolloutCommand) -> anyhow::Result<ExitCode> {
     let (client, namespace) = connect(&target.cluster).await?;
     let set = snapshot::daemon_set(&client, &namespace, &target.daemon_set.0).await?;
     let mut unread = Vec::new();
     let snapshot = snapshot::read_basics(&client, set, &mut unread).await?;
     let set = &snapshot.daemon_set;
-    match request(&snapshot::outline(&snapshot), ask) {
+    match request(&snapshot::outline(&snapshot), command) {
         Ok(request) => {
             command::write(&client, set, &request).await?;
             print(&format!("daemonset/{} {}\n", set.name, request.effect))?;

@@ -22,7 +22,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-use kennel_core::rollout::request::Ask;
+use kennel_core::rollout::request::RolloutCommand;
 use kennel_inspect::history;
 
 use crate::inspect::{connect, print};
@@ -42,17 +42,17 @@ pub(crate) async fn run(args: RolloutArgs) -> anyhow::Result<ExitCode> {
         RolloutVerb::Plan(args) => return plan::run(&args).await,
         RolloutVerb::History(args) => return history(&args).await,
         RolloutVerb::HandOver(args) => return hand_over::run(&args).await,
-        RolloutVerb::Promote(args) => (args.target, Ask::Promote { full: args.full }),
-        RolloutVerb::Abort(target) => (target, Ask::Abort),
-        RolloutVerb::Retry(target) => (target, Ask::Retry),
-        RolloutVerb::Resume(target) => (target, Ask::Resume),
+        RolloutVerb::Promote(args) => (args.target, RolloutCommand::Promote { full: args.full }),
+        RolloutVerb::Abort(target) => (target, RolloutCommand::Abort),
+        RolloutVerb::Retry(target) => (target, RolloutCommand::Retry),
+        RolloutVerb::Resume(target) => (target, RolloutCommand::Resume),
         RolloutVerb::Pause(args) => {
             let reason = args.reason;
-            (args.target, Ask::Pause { reason })
+            (args.target, RolloutCommand::Pause { reason })
         }
         RolloutVerb::Freeze(args) => {
             let reason = args.reason;
-            (args.target, Ask::Freeze { reason })
+            (args.target, RolloutCommand::Freeze { reason })
         }
     };
     command::run(&target, &ask).await

@@ -81,7 +81,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
         encrypted_with,
     } = restored;
     let mut text = format!(
-        "Restored the backup of {created:.0} into {}. Its resource versions, up to {from}, continue at {to}.\n",
+        "Restored the backup of {created} into {}. Its resource versions, up to {from}, continue at {to}.\n",
         data_dir.display()
     );
     if let Some(replaced) = replaced {

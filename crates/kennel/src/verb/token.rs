@@ -112,9 +112,7 @@ fn secret_object(id: &str, secret: &str, token: &NewToken) -> Value {
         data["description"] = token.description.as_str().into();
     }
     if !ttl.is_zero() {
-        let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
-        let expiration = (clock::now_ms() / 1000).saturating_add(seconds);
-        data["expiration"] = clock::rfc3339(expiration).into();
+        data["expiration"] = (clock::now() + ttl).to_string().into();
     }
     json!({
         "apiVersion": "v1",

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use kennel_server::registry::{
-    EMPTY, MEASURED, POSTED, RESOURCES, Resource, Scope, Subresource, UNSERVED,
+    CREATE_ONLY, EMPTY, MEASURED, RESOURCES, Resource, Scope, Subresource, UNSERVED,
 };
 use kennel_types::Verb;
 
@@ -136,7 +136,7 @@ fn page() -> String {
         .expect("a string takes what is written");
     }
     page.push_str(POSTED_HEAD);
-    for row in POSTED {
+    for row in CREATE_ONLY {
         let group = group_version(row.group, row.version);
         put_small(&mut page, &group, row.plural, row.kind, row.scope);
     }

@@ -1,4 +1,4 @@
-//! What a node and the service proxy beside it, in the same process, tell each other.
+//! The state that a node and the service proxy in the same process share.
 
 use std::sync::Arc;
 

@@ -113,7 +113,7 @@ impl ServingCertificate {
     fn use_stored(&self, addresses: &[IpAddr]) -> Option<Certificate> {
         let stored = Certificate::read(&self.file);
         let stored = stored.inspect_err(|error| tracing::warn!("{error}")).ok()?;
-        let now = clock::now_ms() / 1000;
+        let now = clock::now().as_secs();
         let authorities = authorities::parse(&self.authorities.borrow()).unwrap_or_default();
         let is_valid = |certificate: &Certificate| {
             let trusted = authorities.is_empty() || certificate.is_signed_by(&authorities);

@@ -258,13 +258,13 @@ impl Agent {
         self.run_pod_network(network, &cluster, &writer, &recorder);
         self.follow_addresses();
         let heartbeat = self.heartbeat(&cluster, writer, recorder);
-        self.speak(&mut lease, &cluster, heartbeat, mirror.mirror_pods)
+        self.run_under_lease(&mut lease, &cluster, heartbeat, mirror.mirror_pods)
             .await?;
         Ok(Some(lease))
     }
 
     /// Registers the node and runs its pods while the Lease is held.
-    async fn speak(
+    async fn run_under_lease(
         &self,
         lease: &mut Lease,
         cluster: &Cluster,

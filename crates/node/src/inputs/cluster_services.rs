@@ -1,4 +1,4 @@
-//! The addresses of the cluster's own Services that pods are told: of the API, and of the DNS server.
+//! The addresses of the cluster's own Services that pods get: that of the API, and that of the DNS server.
 //!
 //! They are read when a pod starts, not watched: thousands of agents would each keep a watch open for what hardly ever changes.
 

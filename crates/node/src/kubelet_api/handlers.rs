@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::Request;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Frame, Incoming};
-use jiff::Timestamp;
+use kennel_client::clock;
 use kennel_core::pod::Run;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -156,7 +156,7 @@ impl Handlers {
             let text = format!("container {name:?} not found in pod {pod:?}");
             return Err(HttpError::not_found(text));
         }
-        let options = Options::parse(query, Timestamp::now())?;
+        let options = Options::parse(query, clock::now())?;
         let run = container_logs::select_run(&cached, name, options.previous);
         let run = run.map_err(|error| HttpError::bad_request(error.to_string()))?;
         let path = container_logs::log_path(

@@ -236,7 +236,7 @@ impl RunningPods for Running<'_> {
         self.cache.by_uid(uid).is_some()
     }
 
-    fn has_namesake(&self, id: &PodId) -> bool {
+    fn is_name_in_use(&self, id: &PodId) -> bool {
         self.runtime.iter().any(|other| {
             other.namespace == id.namespace && other.name == id.name && other.uid != id.uid
         })

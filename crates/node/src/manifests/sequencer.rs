@@ -14,7 +14,7 @@ pub(super) trait RunningPods {
     /// Whether the pod manager still has the pod.
     fn is_managed(&self, uid: &str) -> bool;
     /// Whether the runtime has another pod of the same name.
-    fn has_namesake(&self, id: &PodId) -> bool;
+    fn is_name_in_use(&self, id: &PodId) -> bool;
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Sequencer {
         !self.stopping.is_empty() || self.waiting().next().is_some()
     }
 
-    /// Whether [`RunningPods::has_namesake`] decides about a step.
+    /// Whether [`RunningPods::is_name_in_use`] decides about a step.
     pub(super) fn needs_runtime(&self) -> bool {
         self.waiting().next().is_some()
     }
@@ -88,7 +88,7 @@ impl Sequencer {
             let mut stopping = self.stopping.values();
             stopping.any(|other| (&other.namespace, &other.name) == (&id.namespace, &id.name))
         };
-        let free = |pod: &Pod| !stopping(&pod.id) && !running.has_namesake(&pod.id);
+        let free = |pod: &Pod| !stopping(&pod.id) && !running.is_name_in_use(&pod.id);
         let ready = self.waiting().filter(|(_, pod)| free(pod));
         let ready: Vec<_> = ready
             .map(|(key, pod)| (key.clone(), Arc::clone(pod)))
@@ -117,7 +117,7 @@ mod tests {
         fn is_managed(&self, uid: &str) -> bool {
             self.managed.contains(&uid)
         }
-        fn has_namesake(&self, id: &PodId) -> bool {
+        fn is_name_in_use(&self, id: &PodId) -> bool {
             self.in_runtime.iter().any(|uid| *uid != id.uid)
         }
     }

@@ -142,7 +142,7 @@ impl Manager {
             Err(Obstacle::Waiting(state)) => (state, RETRY),
             Err(Obstacle::RuntimeDown | Obstacle::NotListed) => return RETRY,
             Err(Obstacle::Foreign(path)) => {
-                self.say_foreign(progress, path, "the agent leaves the pod network to it");
+                self.report_foreign(progress, path, "the agent leaves the pod network to it");
                 withdraw(&self.writer, &node).await;
                 (NetworkState::Off, RESYNC)
             }
@@ -194,7 +194,7 @@ impl Manager {
             let applied = network.apply(&own, members.all(), cluster).await?;
             progress.compared = Some(Instant::now());
             let overlap = network.overlap(cluster).await.err();
-            self.say_overlap(progress, overlap);
+            self.report_overlap(progress, overlap);
             applied
         } else {
             network.update(&own, members.all(), cluster).await?
@@ -210,14 +210,14 @@ impl Manager {
                 tracing::info!("wrote the CNI configuration of pods {} to {dir}", own.range);
                 if !places.has_plugin(PORTMAP) {
                     tracing::warn!(
-                        "host ports of pods lead nowhere: the CNI plugin {PORTMAP} is missing"
+                        "host ports of pods are not forwarded: the CNI plugin {PORTMAP} is missing"
                     );
                 }
             }
         }
-        say_unreachable(progress.applied.as_ref(), &applied);
+        report_unreachable(progress.applied.as_ref(), &applied);
         if progress.applied.replace(applied).is_none() {
-            self.say_firewall(own.range);
+            self.report_firewall(own.range);
         }
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Manager {
                 return Err(Obstacle::Foreign(foreign));
             }
             let consequence = "the runtime uses the first one by name: delete it, or start the agent with --network=none";
-            self.say_foreign(progress, foreign, consequence);
+            self.report_foreign(progress, foreign, consequence);
         }
         let missing = places.missing_plugins();
         if !missing.is_empty() {
@@ -322,7 +322,7 @@ impl Manager {
     }
 
     /// A route that came after the network does not end what runs.
-    fn say_overlap(&self, progress: &mut Progress, found: Option<Error>) {
+    fn report_overlap(&self, progress: &mut Progress, found: Option<Error>) {
         let Some(Error::Overlap { cluster, route }) = found else {
             progress.said_route = None;
             return;
@@ -342,7 +342,7 @@ impl Manager {
     }
 
     /// A firewall's rules are its owner's: it is named, and not changed.
-    fn say_firewall(&self, pods: Cidr) {
+    fn report_firewall(&self, pods: Cidr) {
         let dropping = kennel_network::firewall::refusing_forwarded(Some(pods));
         let dropping = dropping.unwrap_or_default();
         if dropping.is_empty() {
@@ -358,7 +358,7 @@ impl Manager {
         self.recorder.emit(Reference::own_node(&self.name), note);
     }
 
-    fn say_foreign(&self, progress: &mut Progress, path: PathBuf, consequence: &str) {
+    fn report_foreign(&self, progress: &mut Progress, path: PathBuf, consequence: &str) {
         if progress.said.contains(&path) {
             return;
         }
@@ -419,7 +419,7 @@ fn waiting_for_range(node: &Value) -> Obstacle {
     ))
 }
 
-fn say_unreachable(before: Option<&Applied>, now: &Applied) {
+fn report_unreachable(before: Option<&Applied>, now: &Applied) {
     let unreachable = &now.plan.unreachable;
     if unreachable.is_empty()
         || before.is_some_and(|before| before.plan.unreachable == *unreachable)

@@ -22,7 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_core::pod::eviction::{
-    self, Candidate, ContainerUsage, Crossed, PressureMonitor, Pressures, Readings,
+    self, Candidate, ContainerUsage, PressureMonitor, Pressures, Readings, ThresholdMet,
 };
 use kennel_core::pod::status::PodFailure;
 use kennel_types::Monotonic;
@@ -154,9 +154,9 @@ impl EvictionManager {
         }
     }
 
-    fn report(&mut self, pressures: Pressures, met: &[Crossed]) {
+    fn report(&mut self, pressures: Pressures, met: &[ThresholdMet]) {
         let before = std::mem::replace(&mut self.short, signals(met));
-        let new = |met: &&Crossed| !before.contains(&met.threshold.signal);
+        let new = |met: &&ThresholdMet| !before.contains(&met.threshold.signal);
         for met in met.iter().filter(new) {
             let reading = met.reading;
             tracing::warn!(
@@ -222,7 +222,7 @@ impl EvictionManager {
     }
 
     /// Reclaims disk space; evicts a pod if that is not enough.
-    async fn relieve(&mut self, met: Crossed, pods: &[Arc<CachedPod>]) -> Vec<String> {
+    async fn relieve(&mut self, met: ThresholdMet, pods: &[Arc<CachedPod>]) -> Vec<String> {
         let signal = met.threshold.signal;
         let resource = signal.resource();
         self.record(
@@ -307,7 +307,7 @@ impl EvictionManager {
     }
 }
 
-fn signals(met: &[Crossed]) -> BTreeSet<Signal> {
+fn signals(met: &[ThresholdMet]) -> BTreeSet<Signal> {
     met.iter().map(|met| met.threshold.signal).collect()
 }
 

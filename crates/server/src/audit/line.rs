@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use http::{HeaderValue, Method, Uri};
-use jiff::Timestamp;
-use kennel_types::Verb;
+use kennel_types::{Timestamp, Verb};
 use serde::Serialize;
 
-use super::noise::Suppressed;
 use super::pending::{self, Event};
+use super::rate_limit::Suppressed;
 use crate::authorize::{Attributes, ResourceAttributes};
+use crate::clock;
 use crate::request::User;
 use crate::request::path::{self, Route};
 use crate::request::query::Query;
@@ -138,7 +138,7 @@ pub(super) fn write(out: &mut Vec<u8>, event: &Event) {
 
 /// Writes the line that reports how many lines are missing before it.
 pub(super) fn write_lost(out: &mut Vec<u8>, lost: u64) {
-    let (id, now) = (pending::new_id(), Timestamp::now());
+    let (id, now) = (pending::new_id(), clock::now());
     let line = Line {
         annotations: BTreeMap::from([("audit.kennel.dev/lost-lines", lost.to_string())]),
         ..empty_line(&id, now, now)
@@ -148,7 +148,7 @@ pub(super) fn write_lost(out: &mut Vec<u8>, lost: u64) {
 
 /// Writes the line that reports refused unauthenticated requests that have no lines of their own.
 pub(super) fn write_suppressed(out: &mut Vec<u8>, suppressed: &Suppressed) {
-    let (id, now) = (pending::new_id(), Timestamp::now());
+    let (id, now) = (pending::new_id(), clock::now());
     let sources = suppressed.sources.iter();
     let sources: Vec<String> = sources
         .map(|(address, count)| format!("{address}: {count}"))
@@ -202,8 +202,8 @@ fn empty_line(id: &HeaderValue, received: Timestamp, answered: Timestamp) -> Lin
         user_agent: String::new(),
         object_ref: None,
         response_status: None,
-        request_received_timestamp: format!("{received:.6}"),
-        stage_timestamp: format!("{answered:.6}"),
+        request_received_timestamp: received.to_rfc3339(6),
+        stage_timestamp: answered.to_rfc3339(6),
         annotations: BTreeMap::new(),
     }
 }

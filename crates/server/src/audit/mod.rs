@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  request ─▶ PendingEvent ──completed or dropped──▶ queue ──▶ writer thread ─▶ line ─▶ file
-//!                                        noise: refused unauthenticated requests beyond a rate are only counted
+//!                                        rate_limit: refused unauthenticated requests beyond a rate are only counted
 //! ```
 //!
 //! A request pays for a few clones and a push; the writer thread does the rest. Requests never wait
@@ -14,10 +14,10 @@
 
 mod file;
 mod line;
-mod noise;
 mod options;
 mod pending;
 mod queue;
+mod rate_limit;
 mod response;
 mod writer;
 

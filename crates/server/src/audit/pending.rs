@@ -4,11 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 
 use super::queue::Queue;
 use super::response::{self, Subject};
 use crate::audit_annotations::Annotations;
+use crate::clock;
 use crate::request::{Caller, User};
 use crate::response::Body;
 use crate::status::ApiError;
@@ -45,7 +46,7 @@ pub(super) struct Event {
 
 impl Event {
     /// A refused request without a valid credential: anybody can send it.
-    pub(super) fn is_noise(&self) -> bool {
+    pub(super) fn is_unauthenticated_refusal(&self) -> bool {
         self.user.as_ref().is_none_or(User::is_anonymous) && self.code >= 400
     }
 }
@@ -61,7 +62,7 @@ impl PendingEvent {
     }
 
     pub(super) fn new<B>(queue: Arc<Queue>, request: &Request<B>, caller: &Caller) -> Self {
-        let now = Timestamp::now();
+        let now = clock::now();
         let event = Event {
             id: id(request.headers().get(AUDIT_ID)),
             method: request.method().clone(),
@@ -125,7 +126,7 @@ impl PendingEvent {
 impl Drop for PendingEvent {
     fn drop(&mut self) {
         if let Some((queue, mut event)) = self.0.take() {
-            event.answered = Timestamp::now();
+            event.answered = clock::now();
             queue.push(event);
         }
     }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::noise::{self, Noise, Suppressed};
 use super::pending::Event;
+use super::rate_limit::{self, RateLimit, Suppressed};
 
 /// A few seconds of the fastest rollout (5,000 writes a second), and about 12 MB at 700 bytes each. If
 /// the disk stalls for longer, lines are lost.
@@ -21,7 +21,7 @@ const BATCH_DELAY: Duration = Duration::from_millis(20);
 pub(super) struct Queue {
     state: Mutex<State>,
     filled: Condvar,
-    noise: Mutex<Noise>,
+    rate_limit: Mutex<RateLimit>,
     lost: AtomicU64,
     /// Those of them that found the queue full.
     overflowed: AtomicU64,
@@ -47,14 +47,18 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn noise(&self) -> MutexGuard<'_, Noise> {
-        self.noise.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rate_limit(&self) -> MutexGuard<'_, RateLimit> {
+        self.rate_limit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues an event, unless it is one of too many refused unauthenticated requests. Counts it as lost if the queue is
     /// full or closed.
     pub(super) fn push(&self, event: Box<Event>) {
-        if event.is_noise() && !self.noise().admit(event.address, Instant::now()) {
+        if event.is_unauthenticated_refusal()
+            && !self.rate_limit().admit(event.address, Instant::now())
+        {
             self.suppressed.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -85,7 +89,7 @@ impl Queue {
         state.is_idle = state.events.is_empty();
         let waited = self
             .filled
-            .wait_timeout_while(state, noise::WINDOW, |state| {
+            .wait_timeout_while(state, rate_limit::WINDOW, |state| {
                 state.events.is_empty() && !state.closed
             });
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -135,7 +139,7 @@ impl Queue {
 
     /// Those that no line reports yet, once that is due.
     pub(super) fn take_suppressed(&self, closing: bool) -> Option<Suppressed> {
-        self.noise().take(Instant::now(), closing)
+        self.rate_limit().take(Instant::now(), closing)
     }
 
     /// Lines that are missing from the log.
@@ -157,7 +161,7 @@ mod tests {
             event.user = (number % 2 == 0).then(crate::request::User::anonymous);
             queue.push(event);
         }
-        // What an anonymous user may do is no noise.
+        // What an anonymous user may do counts as any other request.
         let mut allowed = Event::example();
         allowed.user = Some(crate::request::User::anonymous());
         queue.push(allowed);

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 
 use kennel_store::Store;
+use kennel_types::Timestamp;
 
 use super::{TokenError, lookup};
+use crate::clock;
 use crate::object::Head;
 use crate::object::secret::Secret;
 use crate::request::User;
@@ -29,7 +31,7 @@ pub(super) fn user(store: &dyn Store<Head>, token: &str) -> Result<User, TokenEr
     }
     let is_usable = secret.text("token-id").as_deref() == Some(id)
         && secret.text("usage-bootstrap-authentication").as_deref() == Some("true");
-    if !is_usable || has_expired(&secret, jiff::Timestamp::now()) {
+    if !is_usable || has_expired(&secret, clock::now()) {
         return Err(TokenError::Unknown);
     }
     let groups = groups(&secret).ok_or(TokenError::Unknown)?;
@@ -53,12 +55,11 @@ fn same(given: &str, expected: &str) -> bool {
 }
 
 /// An unreadable time counts as expired.
-fn has_expired(secret: &Secret, now: jiff::Timestamp) -> bool {
+fn has_expired(secret: &Secret, now: Timestamp) -> bool {
     let Some(text) = secret.text("expiration").filter(|text| !text.is_empty()) else {
         return false;
     };
-    let end = text.parse::<jiff::Timestamp>();
-    end.map_or(true, |end| end <= now)
+    Timestamp::parse(&text).is_none_or(|end| end <= now)
 }
 
 /// All groups of the token; `None` if it names one that bootstrappers may not have.

@@ -1,9 +1,12 @@
 //! Looks up the stored objects that credentials refer to.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
 use kennel_store::Store;
+use kennel_types::Timestamp;
 use serde::Deserialize;
 
+use crate::clock;
 use crate::object::{self, Head, Stored};
 use crate::pki::keys::LEEWAY_SECONDS;
 use crate::registry;
@@ -26,19 +29,17 @@ struct Object {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    deletion_timestamp: Option<String>,
+    deletion_timestamp: Option<Timestamp>,
 }
 
 /// The deletion timestamp; for a pod the end of its grace period.
 pub(super) fn deletion_time(stored: &Stored) -> Option<Timestamp> {
     let object: Object = serde_json::from_slice(&stored.value).ok()?;
-    object.metadata.deletion_timestamp?.parse().ok()
+    object.metadata.deletion_timestamp
 }
 
 /// Whether the deletion timestamp has passed by more than the allowed clock skew.
 pub(super) fn is_past_deletion(stored: &Stored) -> bool {
-    let leeway = jiff::SignedDuration::from_secs(LEEWAY_SECONDS.cast_signed());
-    let latest = Timestamp::now().checked_sub(leeway);
-    let deletion = deletion_time(stored);
-    latest.is_ok_and(|latest| deletion.is_some_and(|deletion| deletion < latest))
+    let leeway = Duration::from_secs(LEEWAY_SECONDS);
+    deletion_time(stored).is_some_and(|deletion| deletion + leeway < clock::now())
 }

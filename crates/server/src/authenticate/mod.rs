@@ -28,7 +28,7 @@ use crate::certificates::Certificates;
 use crate::object::Head;
 use crate::pki::keys::TokenKeys;
 use crate::pki::token::ISSUER;
-use crate::request::{Caller, ClientCertificate, Shown, User};
+use crate::request::{Caller, ClientCertificate, ConnectionIdentity, User};
 use crate::revocation;
 use crate::status::{ApiError, Result};
 use service_account::ServiceAccounts;
@@ -96,10 +96,10 @@ impl Authenticator {
     }
 
     pub(crate) fn user(&self, caller: &Caller, headers: &HeaderMap) -> Result<User> {
-        match &caller.shown {
-            Shown::Inside(user) => return Ok(User::clone(user)),
+        match &caller.identity {
+            ConnectionIdentity::InProcess(user) => return Ok(User::clone(user)),
             // A certificate may expire or be revoked while its connection is open.
-            Shown::Certificate(certificate) if self.is_valid(certificate) => {
+            ConnectionIdentity::Certificate(certificate) if self.is_valid(certificate) => {
                 return Ok(Self::certificate_user(caller, certificate));
             }
             _ => {}
@@ -116,8 +116,8 @@ impl Authenticator {
                 None => Err(ApiError::unauthorized()),
             };
         }
-        match &caller.shown {
-            Shown::Nothing => Ok(User::anonymous()),
+        match &caller.identity {
+            ConnectionIdentity::Anonymous => Ok(User::anonymous()),
             _ => Err(ApiError::unauthorized()),
         }
     }
@@ -164,7 +164,7 @@ fn bearer(value: &str) -> Option<&str> {
 
 /// In Unix seconds.
 fn now() -> i64 {
-    jiff::Timestamp::now().as_second()
+    crate::clock::now().as_secs()
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ fn resource(route: &Route) -> Option<ResourceAttributes<'_>> {
             name: place.name.as_deref().unwrap_or_default(),
             ..ResourceAttributes::default()
         },
-        Route::Posted(row, namespace) => ResourceAttributes {
+        Route::CreateOnly(row, namespace) => ResourceAttributes {
             group: row.group,
             version: row.version,
             resource: row.plural,

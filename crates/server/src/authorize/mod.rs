@@ -5,8 +5,8 @@
 //! It runs before the request's body is read; [`crate::admit`] checks the body.
 
 pub(crate) mod attributes;
+mod decision;
 pub(crate) mod node;
-mod opinion;
 pub(crate) mod rbac;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use kennel_store::Store;
 use kennel_types::Verb;
 
 pub(crate) use attributes::{Attributes, ResourceAttributes};
-pub(crate) use opinion::{Opinion, Verdict};
+pub(crate) use decision::{Decision, Verdict};
 
 use self::node::NodeAuthorizer;
 use self::rbac::Rbac;
@@ -57,20 +57,20 @@ impl Authorizer {
     }
 
     pub(crate) fn allows(&self, user: &User, asked: &Attributes<'_>) -> bool {
-        let by_name = || self.node.opinion(user, asked).allows() || self.rbac.allows(user, asked);
+        let by_name = || self.node.decide(user, asked).allows() || self.rbac.allows(user, asked);
         always_allowed(user, asked).allows() || (!user.is_anonymous() && by_name())
     }
 
     /// Like [`Self::allows`], with the reason.
     pub(crate) fn verdict(&self, user: &User, asked: &Attributes<'_>) -> Verdict {
-        let opinions: [&dyn Fn() -> Opinion; 3] = [
+        let decisions: [&dyn Fn() -> Decision; 3] = [
             &|| always_allowed(user, asked),
-            &|| self.node.opinion(user, asked),
-            &|| self.rbac.opinion(user, asked),
+            &|| self.node.decide(user, asked),
+            &|| self.rbac.decide(user, asked),
         ];
         // No binding can give anonymous users more than health and version.
         let how_many = if user.is_anonymous() { 1 } else { 3 };
-        Verdict::of(opinions.into_iter().take(how_many).map(|opinion| opinion()))
+        Verdict::of(decisions.into_iter().take(how_many).map(|decide| decide()))
     }
 
     /// Fails with 403 if the user is not allowed to do this.
@@ -100,11 +100,11 @@ impl Authorizer {
 }
 
 /// What needs no lookup: masters may do everything, all users may read health and version.
-fn always_allowed(user: &User, asked: &Attributes<'_>) -> Opinion {
+fn always_allowed(user: &User, asked: &Attributes<'_>) -> Decision {
     if user.is_in(MASTERS) || is_public(asked) {
-        Opinion::Allow("".into())
+        Decision::Allow("".into())
     } else {
-        Opinion::NONE
+        Decision::NONE
     }
 }
 

@@ -19,6 +19,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use kennel_store::{DATABASE_FILE, DamagedValue, Offline, OpenError};
+use kennel_types::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,7 @@ pub use restore::{RestoreError, Restored, restore};
 pub(crate) use schedule::run;
 pub use schedule::{EVERY_DEFAULT, KEEP_DEFAULT, Schedule, Status};
 
+use crate::clock;
 use crate::data_dir::{BACKUP_STAGING, PKI};
 use crate::object;
 use crate::seal::{KeyFileError, Keyring};
@@ -50,7 +52,7 @@ struct About {
     format: u32,
     /// The version of the program that wrote it.
     kennel: String,
-    created: jiff::Timestamp,
+    created: Timestamp,
     schema_version: i32,
     /// No object has a greater resourceVersion.
     revision: u64,
@@ -104,7 +106,7 @@ pub fn create(data_dir: &Path, to: &Path, secret: Option<&Secret>) -> Result<Bac
     if !pki.is_dir() {
         return Err(BackupError::NoDataDir(data_dir.to_owned()));
     }
-    let created = jiff::Timestamp::now();
+    let created = clock::now();
     let path = if to.is_dir() {
         to.join(file_name(created))
     } else {
@@ -146,9 +148,14 @@ pub fn create(data_dir: &Path, to: &Path, secret: Option<&Secret>) -> Result<Bac
     })
 }
 
-fn file_name(time: jiff::Timestamp) -> String {
-    let time = time.strftime("%Y%m%dT%H%M%SZ");
+fn file_name(time: Timestamp) -> String {
+    let time = basic_format(&time.to_string());
     format!("{NAME_PREFIX}{time}{NAME_SUFFIX}")
+}
+
+/// The basic format of ISO 8601, without characters that are awkward in file names.
+fn basic_format(time: &str) -> String {
+    time.replace(['-', ':'], "")
 }
 
 fn members(about: &About, snapshot: PathBuf, pki: &Path) -> Result<Vec<Member>, BackupError> {

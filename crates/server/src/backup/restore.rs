@@ -9,10 +9,12 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use kennel_store::{DATABASE_FILE, Directory, LOCK_FILE, Offline, OpenError};
+use kennel_types::Timestamp;
 use rustix::fs::{Gid, Uid};
 
 use super::archive::{self, ArchiveError, Found};
-use super::{ABOUT, About, FORMAT, Secret};
+use super::{ABOUT, About, FORMAT, Secret, basic_format};
+use crate::clock;
 use crate::data_dir::{PKI, RESTORE_STAGING};
 
 /// How far a restore moves the revision beyond that of the backup, so that it is past everything that was served since
@@ -33,7 +35,7 @@ const REPLACED: [&str; 5] = [
 #[derive(Debug)]
 pub struct Restored {
     /// When the backup was made.
-    pub created: jiff::Timestamp,
+    pub created: Timestamp,
     /// The greatest revision of the backup, and the first that will be served.
     pub revisions: (u64, u64),
     /// Where the replaced files are.
@@ -99,7 +101,7 @@ pub fn restore(
     archive::read(archive, |found| staging.unpack(found)).map_err(failed)?;
     let about = staging.about()?;
     let served = Offline::open(data_dir).and_then(|old| old.revision());
-    let base = base(&about, jiff::Timestamp::now()).max(served.unwrap_or(0));
+    let base = base(&about, clock::now()).max(served.unwrap_or(0));
     let database = staging.dir.join(DATABASE_FILE);
     check(&database)?;
     let last = Offline::renumber(&database, base)?;
@@ -114,9 +116,8 @@ pub fn restore(
 }
 
 /// The revision after which those of the restored objects begin.
-fn base(about: &About, now: jiff::Timestamp) -> u64 {
-    let age = now.duration_since(about.created).as_secs();
-    let age = u64::try_from(age).unwrap_or(0);
+fn base(about: &About, now: Timestamp) -> u64 {
+    let age = now.saturating_since(about.created).as_secs();
     about
         .revision
         .saturating_add(REVISIONS_AHEAD)
@@ -136,7 +137,7 @@ fn check(database: &Path) -> Result<(), RestoreError> {
 
 /// Moves the files of the previous server into a directory of their own.
 fn move_aside(data_dir: &Path) -> Result<PathBuf, RestoreError> {
-    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S.%3fZ");
+    let time = basic_format(&clock::now().to_rfc3339(3));
     let aside = data_dir.join(format!("replaced-{time}"));
     let made = DirBuilder::new().mode(0o700).create(&aside);
     made.map_err(at(&aside))?;
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_revision_is_past_everything_that_was_served() {
-        let created: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let created: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let about = About {
             format: FORMAT,
             kennel: String::new(),

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use kennel_core::metric::Page;
+use kennel_types::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{Backup, BackupError, NAME_PREFIX, NAME_SUFFIX, SecretFile, UNFINISHED_SUFFIX};
+use crate::clock;
 use crate::metrics;
 
 pub const EVERY_DEFAULT: Duration = Duration::from_hours(24);
@@ -60,9 +62,9 @@ pub(crate) async fn run(
 ) {
     let newest = newest(&schedule.dir);
     if let Some(time) = newest {
-        status.last.store(time.as_second(), Ordering::Relaxed);
+        status.last.store(time.as_secs(), Ordering::Relaxed);
     }
-    let mut wait = due_in(newest, schedule.every, jiff::Timestamp::now());
+    let mut wait = due_in(newest, schedule.every, clock::now());
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
@@ -70,9 +72,9 @@ pub(crate) async fn run(
         }
         let job = (schedule.clone(), data_dir.clone());
         let made = tokio::task::spawn_blocking(move || back_up(&job.0, &job.1)).await;
-        let now = jiff::Timestamp::now();
+        let now = clock::now();
         wait = if let Ok(true) = made {
-            status.last.store(now.as_second(), Ordering::Relaxed);
+            status.last.store(now.as_secs(), Ordering::Relaxed);
             schedule.every
         } else {
             status.failures.fetch_add(1, Ordering::Relaxed);
@@ -99,7 +101,7 @@ fn back_up(schedule: &Schedule, data_dir: &Path) -> bool {
                 );
             }
             let keep = usize::from(schedule.keep);
-            if let Err(error) = remove_old(&schedule.dir, keep, jiff::Timestamp::now()) {
+            if let Err(error) = remove_old(&schedule.dir, keep, clock::now()) {
                 tracing::error!(%error, "cannot remove old backups from {}", schedule.dir.display());
             }
             true
@@ -137,25 +139,26 @@ fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// When a backup was made, by its name. Files with other names are not ours.
-fn time_of(path: &Path) -> Option<jiff::Timestamp> {
+fn time_of(path: &Path) -> Option<Timestamp> {
     let name = path.file_name()?.to_str()?;
     let time = name.strip_prefix(NAME_PREFIX)?.strip_suffix(NAME_SUFFIX)?;
-    time.parse().ok()
+    Timestamp::parse(time)
 }
 
-fn newest(dir: &Path) -> Option<jiff::Timestamp> {
+fn newest(dir: &Path) -> Option<Timestamp> {
     list(dir).ok()?.last().and_then(|path| time_of(path))
 }
 
-fn due_in(newest: Option<jiff::Timestamp>, every: Duration, now: jiff::Timestamp) -> Duration {
-    let age = newest.map(|newest| now.duration_since(newest));
+fn due_in(newest: Option<Timestamp>, every: Duration, now: Timestamp) -> Duration {
     // A backup from the future was made before the clock was set back: make another now.
-    let age = age.and_then(|age| Duration::try_from(age).ok());
-    age.map_or(Duration::ZERO, |age| every.saturating_sub(age))
+    let newest = newest.filter(|newest| *newest <= now);
+    newest.map_or(Duration::ZERO, |newest| {
+        every.saturating_sub(now.saturating_since(newest))
+    })
 }
 
 /// Removes all but the newest backups, and what interrupted ones have left.
-fn remove_old(dir: &Path, keep: usize, now: jiff::Timestamp) -> io::Result<()> {
+fn remove_old(dir: &Path, keep: usize, now: Timestamp) -> io::Result<()> {
     let backups = list(dir)?;
     let old = backups.len().saturating_sub(keep);
     for path in &backups[..old] {
@@ -167,7 +170,7 @@ fn remove_old(dir: &Path, keep: usize, now: jiff::Timestamp) -> io::Result<()> {
             .to_str()
             .and_then(|name| name.strip_suffix(UNFINISHED_SUFFIX));
         let begun = begun.and_then(|name| time_of(Path::new(name)));
-        if begun.is_some_and(|begun| now - INTERRUPTED > begun) {
+        if begun.is_some_and(|begun| begun + INTERRUPTED < now) {
             fs::remove_file(path)?;
         }
     }
@@ -207,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_restart_does_not_change_the_times() {
-        let time = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
+        let time = |text: &str| text.parse::<Timestamp>().unwrap();
         let day = Duration::from_hours(24);
         let check = |newest: Option<&str>, hours: u64| {
             let due = due_in(newest.map(time), day, time("2026-01-02T12:00:00Z"));

@@ -3,7 +3,7 @@
 
 use kennel_types::Verb;
 
-use crate::registry::{self, MEASURED, Measured, POSTED, RESOURCES, Scope, Subresource};
+use crate::registry::{self, CREATE_ONLY, MEASURED, Measured, RESOURCES, Scope, Subresource};
 
 /// One listed resource.
 pub(crate) struct Entry {
@@ -40,10 +40,10 @@ pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
             subresources,
         }
     });
-    let posted = POSTED
+    let create_only = CREATE_ONLY
         .iter()
         .filter(|c| (c.group, c.version) == (group, version));
-    let posted = posted.map(|row| Entry {
+    let create_only = create_only.map(|row| Entry {
         plural: row.plural,
         kind: row.kind,
         scope: row.scope,
@@ -64,7 +64,7 @@ pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
         categories: &[],
         subresources: Vec::new(),
     });
-    let mut entries: Vec<Entry> = stored.chain(posted).chain(measured).collect();
+    let mut entries: Vec<Entry> = stored.chain(create_only).chain(measured).collect();
     entries.sort_by_key(|entry| entry.plural);
     entries
 }

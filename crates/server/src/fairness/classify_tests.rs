@@ -4,7 +4,7 @@ use std::hash::RandomState;
 
 use super::*;
 use crate::request::query::Query;
-use crate::request::{Shown, path};
+use crate::request::{ConnectionIdentity, path};
 
 fn check(user: &User, verb: Verb<'_>, path: &str, expected: Lane) {
     let route = path::parse(path).unwrap();
@@ -84,7 +84,10 @@ fn large_bodies_take_more_seats() {
 fn strangers_go_by_their_network_and_others_by_their_name() {
     let keys = RandomState::new();
     let key = |user: &User, address: &str| {
-        let caller = Caller::outside(format!("{address}:1").parse().unwrap(), Shown::Nothing);
+        let caller = Caller::remote(
+            format!("{address}:1").parse().unwrap(),
+            ConnectionIdentity::Anonymous,
+        );
         flow(user, &caller, &keys)
     };
     let (jane, nobody) = (User::authenticated("jane", vec![]), User::anonymous());
@@ -114,7 +117,10 @@ fn seats(user: User, caller: &Caller, verb: Verb<'static>, path: &str) -> Option
 /// The shares that the page about limits promises.
 #[test]
 fn shares_are_as_promised() {
-    let outside = Caller::outside("192.0.2.1:1".parse().unwrap(), Shown::Nothing);
+    let outside = Caller::remote(
+        "192.0.2.1:1".parse().unwrap(),
+        ConnectionIdentity::Anonymous,
+    );
     let inside = Caller::from(User::master("part"));
     let node = || User::authenticated("system:node:n", vec![NODES.to_owned()]);
     let jane = || User::authenticated("jane", vec![]);

@@ -44,10 +44,13 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use crate::request::Shown;
+    use crate::request::ConnectionIdentity;
 
     fn caller() -> Caller {
-        Caller::outside("192.0.2.1:1".parse().unwrap(), Shown::Nothing)
+        Caller::remote(
+            "192.0.2.1:1".parse().unwrap(),
+            ConnectionIdentity::Anonymous,
+        )
     }
 
     fn check_headers(version: Version, headers: &[(&str, &str)], expected: Option<&str>) {

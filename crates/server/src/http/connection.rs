@@ -53,7 +53,7 @@ pub(super) async fn serve(socket: TcpStream, address: SocketAddr, shared: Shared
         return;
     };
     let session = stream.get_ref().1;
-    let caller = Caller::outside(address, shared.tls.verify(session.peer_certificates()));
+    let caller = Caller::remote(address, shared.tls.verify(session.peer_certificates()));
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let sessions = TaskTracker::new();
     serve_http(stream, is_http2, caller, shared, &sessions).await;

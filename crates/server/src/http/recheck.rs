@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use http::header;
 
 use crate::api::Api;
-use crate::request::{AuthorizedRequest, Caller, Shown};
+use crate::request::{AuthorizedRequest, Caller, ConnectionIdentity};
 use crate::response;
 use crate::upgrade::Invalidation;
 
@@ -19,7 +19,7 @@ pub(super) fn invalidation(
     caller: &Caller,
     interval: Duration,
 ) -> Option<Invalidation> {
-    let Shown::Certificate(certificate) = &caller.shown else {
+    let ConnectionIdentity::Certificate(certificate) = &caller.identity else {
         return None;
     };
     // A valid token counts if the certificate is not valid.

@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn now() -> i64 {
-        jiff::Timestamp::now().as_second()
+        crate::clock::now().as_secs()
     }
 
     fn ids(keys: &TokenKeys) -> Vec<String> {

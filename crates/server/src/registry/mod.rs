@@ -20,7 +20,7 @@ use crate::projection::Projection;
 use crate::table::Column;
 use crate::table::printers::Printer;
 
-pub use rows::{EMPTY, MEASURED, POSTED, RESOURCES};
+pub use rows::{CREATE_ONLY, EMPTY, MEASURED, RESOURCES};
 pub(crate) use unserved::instead;
 pub use unserved::{UNSERVED, Unserved};
 pub(crate) use versions::is_version;
@@ -274,7 +274,7 @@ pub enum PostHandler {
 
 /// A resource that serves POST alone and stores nothing under its own name.
 #[derive(Debug)]
-pub struct Posted {
+pub struct CreateOnly {
     pub group: &'static str,
     pub version: &'static str,
     pub plural: &'static str,
@@ -285,7 +285,7 @@ pub struct Posted {
     pub handler: PostHandler,
 }
 
-impl Posted {
+impl CreateOnly {
     /// `apiVersion` as bodies have it.
     pub fn api_version(&self) -> String {
         api_version(self.group, self.version)
@@ -348,8 +348,8 @@ pub(crate) fn package(group: &str) -> &str {
 }
 
 /// The row of a resource that serves POST alone, by group, version and plural.
-pub fn find_posted(group: &str, version: &str, plural: &str) -> Option<&'static Posted> {
-    POSTED
+pub fn find_create_only(group: &str, version: &str, plural: &str) -> Option<&'static CreateOnly> {
+    CREATE_ONLY
         .iter()
         .find(|r| r.plural == plural && r.group == group && r.version == version)
 }
@@ -400,9 +400,9 @@ pub fn stored_row(row: &'static Resource) -> &'static Resource {
 pub fn group_versions() -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let stored = RESOURCES.iter().map(|row| (row.group, row.version));
-    let posted = POSTED.iter().map(|row| (row.group, row.version));
+    let create_only = CREATE_ONLY.iter().map(|row| (row.group, row.version));
     let measured = MEASURED.iter().map(|row| (row.group, row.version));
-    for served in stored.chain(posted).chain(measured) {
+    for served in stored.chain(create_only).chain(measured) {
         if !found.contains(&served) {
             found.push(served);
         }

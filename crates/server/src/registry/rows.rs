@@ -4,8 +4,8 @@ use kennel_core::quota::Measurement;
 use kennel_types::Verb;
 
 use super::{
-    Connect, Conversion, EmptyCollection, Handler, Heartbeat, Measured, MeasuredSubject, NameRule,
-    Part, PostHandler, Posted, Resource, Scope, Subject, Subresource,
+    Connect, Conversion, CreateOnly, EmptyCollection, Handler, Heartbeat, Measured,
+    MeasuredSubject, NameRule, Part, PostHandler, Resource, Scope, Subject, Subresource,
 };
 use crate::admit::{self, node_restriction};
 use crate::kinds;
@@ -725,7 +725,7 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
 
 /// What a row has that does not say otherwise. Every row sets the fields that are empty here.
-const POSTED_DEFAULTS: Posted = Posted {
+const CREATE_ONLY_DEFAULTS: CreateOnly = CreateOnly {
     group: "",
     version: "v1",
     plural: "",
@@ -735,64 +735,64 @@ const POSTED_DEFAULTS: Posted = Posted {
     handler: PostHandler::Binding,
 };
 
-/// Every resource that is only posted to.
-pub static POSTED: &[Posted] = &[
-    Posted {
+/// Every resource that can only be created.
+pub static CREATE_ONLY: &[CreateOnly] = &[
+    CreateOnly {
         plural: "bindings",
         kind: "Binding",
         scope: Scope::Namespaced,
         schema: "core.v1.Binding",
         handler: PostHandler::Binding,
-        ..POSTED_DEFAULTS
+        ..CREATE_ONLY_DEFAULTS
     },
-    Posted {
+    CreateOnly {
         group: AUTHENTICATION,
         plural: "selfsubjectreviews",
         kind: "SelfSubjectReview",
         schema: "authentication.v1.SelfSubjectReview",
         handler: PostHandler::SelfSubjectReview,
-        ..POSTED_DEFAULTS
+        ..CREATE_ONLY_DEFAULTS
     },
-    Posted {
+    CreateOnly {
         group: AUTHENTICATION,
         plural: "tokenreviews",
         kind: "TokenReview",
         schema: "authentication.v1.TokenReview",
         handler: PostHandler::TokenReview,
-        ..POSTED_DEFAULTS
+        ..CREATE_ONLY_DEFAULTS
     },
-    Posted {
+    CreateOnly {
         group: AUTHORIZATION,
         plural: "localsubjectaccessreviews",
         kind: "LocalSubjectAccessReview",
         scope: Scope::Namespaced,
         schema: "authorization.v1.LocalSubjectAccessReview",
         handler: PostHandler::AccessReview(Subject::InNamespace),
-        ..POSTED_DEFAULTS
+        ..CREATE_ONLY_DEFAULTS
     },
-    Posted {
+    CreateOnly {
         group: AUTHORIZATION,
         plural: "selfsubjectaccessreviews",
         kind: "SelfSubjectAccessReview",
         schema: "authorization.v1.SelfSubjectAccessReview",
         handler: PostHandler::AccessReview(Subject::Caller),
-        ..POSTED_DEFAULTS
+        ..CREATE_ONLY_DEFAULTS
     },
-    Posted {
+    CreateOnly {
         group: AUTHORIZATION,
         plural: "selfsubjectrulesreviews",
         kind: "SelfSubjectRulesReview",
         schema: "authorization.v1.SelfSubjectRulesReview",
         handler: PostHandler::RulesReview,
-        ..POSTED_DEFAULTS
+        ..CREATE_ONLY_DEFAULTS
     },
-    Posted {
+    CreateOnly {
         group: AUTHORIZATION,
         plural: "subjectaccessreviews",
         kind: "SubjectAccessReview",
         schema: "authorization.v1.SubjectAccessReview",
         handler: PostHandler::AccessReview(Subject::Any),
-        ..POSTED_DEFAULTS
+        ..CREATE_ONLY_DEFAULTS
     },
 ];
 

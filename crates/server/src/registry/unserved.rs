@@ -2,7 +2,7 @@
 
 use kennel_core::why::closest;
 
-use super::{MEASURED, POSTED, RESOURCES, api_version, qualified};
+use super::{CREATE_ONLY, MEASURED, RESOURCES, api_version, qualified};
 
 /// Resources that users and charts expect, and that the server does not have.
 #[derive(Clone, Copy, Debug)]
@@ -161,13 +161,13 @@ fn served() -> Vec<(&'static str, &'static str, &'static str)> {
     let stored = RESOURCES
         .iter()
         .map(|row| (row.plural, row.group, row.version));
-    let posted = POSTED
+    let create_only = CREATE_ONLY
         .iter()
         .map(|row| (row.plural, row.group, row.version));
     let measured = MEASURED
         .iter()
         .map(|row| (row.plural, row.group, row.version));
-    stored.chain(posted).chain(measured).collect()
+    stored.chain(create_only).chain(measured).collect()
 }
 
 /// Whether Kubernetes itself has no such group: those of its groups that have a domain are below `k8s.io`.

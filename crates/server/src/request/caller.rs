@@ -10,7 +10,7 @@ use super::User;
 /// The client end of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    pub shown: Shown,
+    pub identity: ConnectionIdentity,
     /// `None` for clients in this process.
     pub address: Option<SocketAddr>,
 }
@@ -28,21 +28,21 @@ pub struct ClientCertificate {
 
 /// What a connection proves about its client.
 #[derive(Clone, Debug, Default)]
-pub enum Shown {
+pub enum ConnectionIdentity {
     #[default]
-    Nothing,
+    Anonymous,
     /// A certificate that is not valid: of another CA, expired, or for another purpose.
-    BadCertificate,
+    InvalidCertificate,
     /// A certificate that was valid at the handshake.
     Certificate(Arc<ClientCertificate>),
     /// A client in this process, and the user it acts as.
-    Inside(Box<User>),
+    InProcess(Box<User>),
 }
 
 impl Caller {
-    pub fn outside(address: SocketAddr, shown: Shown) -> Self {
+    pub fn remote(address: SocketAddr, identity: ConnectionIdentity) -> Self {
         Self {
-            shown,
+            identity,
             address: Some(address),
         }
     }
@@ -51,7 +51,7 @@ impl Caller {
 impl From<User> for Caller {
     fn from(user: User) -> Self {
         Self {
-            shown: Shown::Inside(Box::new(user)),
+            identity: ConnectionIdentity::InProcess(Box::new(user)),
             address: None,
         }
     }

@@ -10,7 +10,7 @@ mod user;
 use http::request::Parts;
 use kennel_types::Verb;
 
-pub use caller::{Caller, ClientCertificate, Shown};
+pub use caller::{Caller, ClientCertificate, ConnectionIdentity};
 pub use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, SERVER, UNAUTHENTICATED, User};
 
 /// A request that was authorised, before its body is read.

@@ -8,7 +8,9 @@ use kennel_core::health::Endpoint;
 use kennel_types::Verb;
 use percent_encoding::percent_decode_str;
 
-use crate::registry::{self, Connect, EmptyCollection, Handler, Measured, Posted, Resource, Scope};
+use crate::registry::{
+    self, Connect, CreateOnly, EmptyCollection, Handler, Measured, Resource, Scope,
+};
 
 /// What a path names.
 #[derive(Debug, Clone)]
@@ -46,7 +48,7 @@ pub enum Route {
     /// Objects of a measured resource.
     Measured(MeasuredPlace),
     /// A resource that serves POST alone, and the namespace in the path.
-    Posted(&'static Posted, Option<String>),
+    CreateOnly(&'static CreateOnly, Option<String>),
     /// Objects of a resource that is not served, as far as the form of the path tells. Authorisation comes
     /// before the 404, so that a user without rights does not learn what is served.
     Unserved(Unserved),
@@ -84,7 +86,7 @@ impl Route {
             Self::Empty(vacant) => vacant.name.is_some(),
             Self::Measured(place) => place.name.is_some(),
             Self::Unserved(unserved) => !unserved.name.is_empty(),
-            Self::Posted(..) => false,
+            Self::CreateOnly(..) => false,
             _ => true,
         };
         match *method {
@@ -105,7 +107,7 @@ impl Route {
     pub(crate) fn is_of_objects(&self) -> bool {
         matches!(
             self,
-            Self::Objects(_) | Self::Measured(_) | Self::Posted(..) | Self::Certificates(_)
+            Self::Objects(_) | Self::Measured(_) | Self::CreateOnly(..) | Self::Certificates(_)
         )
     }
 
@@ -327,10 +329,10 @@ fn place(
             subresource: more.get(1).map(|s| (*s).to_owned()),
         }));
     }
-    if let Some(row) = registry::find_posted(group, version, plural) {
+    if let Some(row) = registry::find_create_only(group, version, plural) {
         let in_its_scope = (row.scope == Scope::Namespaced) == namespace.is_some();
         let namespace = namespace.map(str::to_owned);
-        return (more.is_empty() && in_its_scope).then_some(Route::Posted(row, namespace));
+        return (more.is_empty() && in_its_scope).then_some(Route::CreateOnly(row, namespace));
     }
     if let Some(row) = registry::find_measured(group, version, plural) {
         let is_namespaced = row.scope == Scope::Namespaced;
@@ -377,7 +379,9 @@ mod tests {
                 "unserved {}/{} ns={} {}/{}/{}",
                 u.group, u.version, u.namespace, u.resource, u.name, u.subresource
             ),
-            Some(Route::Posted(row, namespace)) => format!("posted {} {namespace:?}", row.plural),
+            Some(Route::CreateOnly(row, namespace)) => {
+                format!("create-only {} {namespace:?}", row.plural)
+            }
             Some(Route::Measured(place)) => format!(
                 "measured {} ns={} name={}",
                 place.row.plural,
@@ -443,7 +447,7 @@ mod tests {
         );
         check(
             "/api/v1/namespaces/a/bindings",
-            "posted bindings Some(\"a\")",
+            "create-only bindings Some(\"a\")",
         );
     }
 

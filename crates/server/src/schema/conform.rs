@@ -12,7 +12,7 @@ use super::decode::FINDINGS_MAX;
 use super::error::DecodeError;
 use super::go;
 use super::scalar::{Place, go_name, go_type, scalar, strings};
-use super::trail::{Step, Trail};
+use super::tree_path::{Step, TreePath};
 use super::types::{Field, Kind, Shape, Type};
 
 /// Prunes `value` to `ty`. Removes members that the type does not have and reports them in
@@ -33,7 +33,7 @@ pub fn conform(
             go_type: go_name(ty),
         });
     };
-    Walk { unknown }.object(ty, members, &Trail::default())
+    Walk { unknown }.object(ty, members, &TreePath::default())
 }
 
 struct Walk<'u> {
@@ -45,14 +45,14 @@ impl Walk<'_> {
         &mut self,
         ty: &'static Type,
         members: &mut Map<String, Value>,
-        trail: &Trail<'_>,
+        path: &TreePath<'_>,
     ) -> Result<(), DecodeError> {
         // Both are sorted by name: one pass over the fields finds all members.
         let mut fields = ty.fields.iter();
         let mut keeps_all = true;
         for (name, value) in members.iter_mut() {
             let Some(field) = next_named(&mut fields, name) else {
-                self.report_unknown(trail, name);
+                self.report_unknown(path, name);
                 keeps_all = false;
                 continue;
             };
@@ -60,7 +60,7 @@ impl Walk<'_> {
                 let place = Place {
                     owner: ty,
                     field,
-                    trail: &trail.then(Step::Field(field.name)),
+                    path: &path.then(Step::Field(field.name)),
                 };
                 self.field(place, value)?;
             }
@@ -74,11 +74,11 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn report_unknown(&mut self, trail: &Trail<'_>, name: &str) {
+    fn report_unknown(&mut self, path: &TreePath<'_>, name: &str) {
         if self.unknown.len() >= FINDINGS_MAX {
             return;
         }
-        let path = trail.then(Step::Key(name)).to_string();
+        let path = path.then(Step::Key(name)).to_string();
         let finding = format!("unknown field {}", go::quote(&path));
         if !self.unknown.contains(&finding) {
             self.unknown.push(finding);
@@ -90,15 +90,15 @@ impl Walk<'_> {
             (Shape::One, _) => self.value(place, value),
             (Shape::List, Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    let trail = &place.trail.then(Step::Index(index));
-                    self.item(Place { trail, ..place }, item)?;
+                    let path = &place.path.then(Step::Index(index));
+                    self.item(Place { path, ..place }, item)?;
                 }
                 Ok(())
             }
             (Shape::Map, Value::Object(entries)) => {
                 for (key, entry) in entries.iter_mut() {
-                    let trail = &place.trail.then(Step::Key(key));
-                    self.item(Place { trail, ..place }, entry)?;
+                    let path = &place.path.then(Step::Key(key));
+                    self.item(Place { path, ..place }, entry)?;
                 }
                 Ok(())
             }
@@ -122,7 +122,7 @@ impl Walk<'_> {
     fn value(&mut self, place: Place<'_>, value: &mut Value) -> Result<(), DecodeError> {
         match place.field.kind {
             Kind::Object(ty) => match value {
-                Value::Object(members) => self.object(ty, members, place.trail),
+                Value::Object(members) => self.object(ty, members, place.path),
                 _ => Err(place.mismatch(value, &go_name(ty))),
             },
             Kind::Raw => Ok(()),

@@ -14,7 +14,7 @@ use serde_json::{Map, Number, Value};
 use super::error::DecodeError;
 use super::go;
 use super::syntax;
-use super::trail::{Step, Trail};
+use super::tree_path::{Step, TreePath};
 
 /// The maximum number of findings in an answer.
 pub(super) const FINDINGS_MAX: usize = 100;
@@ -33,7 +33,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     let duplicates = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let tree = Tree {
-        trail: &Trail::default(),
+        path: &TreePath::default(),
         duplicates: &duplicates,
     };
     let value = tree
@@ -88,7 +88,7 @@ pub fn raw_member<'a>(bytes: &'a [u8], name: &str) -> Option<&'a str> {
 
 #[derive(Clone, Copy)]
 struct Tree<'a> {
-    trail: &'a Trail<'a>,
+    path: &'a TreePath<'a>,
     duplicates: &'a RefCell<Vec<String>>,
 }
 
@@ -99,7 +99,7 @@ impl Tree<'_> {
         if found_before >= FINDINGS_MAX {
             return;
         }
-        let path = self.trail.then(Step::Key(key)).to_string();
+        let path = self.path.then(Step::Key(key)).to_string();
         let finding = format!("duplicate field {}", go::quote(&path));
         if !findings.contains(&finding) {
             findings.insert(found_before, finding);
@@ -154,9 +154,9 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         loop {
-            let trail = self.trail.then(Step::Index(list.len()));
+            let path = self.path.then(Step::Index(list.len()));
             let tree = Tree {
-                trail: &trail,
+                path: &path,
                 duplicates: self.duplicates,
             };
             match items.next_element_seed(tree)? {
@@ -169,9 +169,9 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = members.next_key::<String>()? {
-            let trail = self.trail.then(Step::Key(&key));
+            let path = self.path.then(Step::Key(&key));
             let tree = Tree {
-                trail: &trail,
+                path: &path,
                 duplicates: self.duplicates,
             };
             let found_before = self.duplicates.borrow().len();

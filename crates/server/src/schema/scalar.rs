@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::error::DecodeError;
 use super::time::{self, Precision};
-use super::trail::Trail;
+use super::tree_path::TreePath;
 use super::types::{Field, Kind, Shape, Type};
 use super::{base64, go};
 
@@ -14,7 +14,7 @@ use super::{base64, go};
 pub(super) struct Place<'a> {
     pub(super) owner: &'static Type,
     pub(super) field: &'static Field,
-    pub(super) trail: &'a Trail<'a>,
+    pub(super) path: &'a TreePath<'a>,
 }
 
 impl Place<'_> {
@@ -23,7 +23,7 @@ impl Place<'_> {
     }
 
     fn mismatched(self, json: String, go_type: &str) -> DecodeError {
-        let (owner, field) = (self.owner.go_name(), self.trail.go_path());
+        let (owner, field) = (self.owner.go_name(), self.path.go_path());
         DecodeError::Mismatch {
             json,
             place: format!("struct field {owner}.{field}"),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::options::{DeleteOptions, Propagation};
-use super::update::{Raced, commit, may_be_removed};
+use super::update::{CommitResult, commit, may_be_removed};
 use super::{At, managed_fields, read};
 use crate::admit;
 use crate::api::Api;
@@ -152,7 +152,7 @@ async fn commit_deletion(
     options: &DeleteOptions,
     stored: &Stored,
     mut new: Document,
-) -> Result<Raced<Deleted>> {
+) -> Result<CommitResult<Deleted>> {
     let remove = may_be_removed(at.row, &new.tree);
     let encoded = new.encode(registry::stored_row(at.row));
     let (value, head) = encoded.map_err(ApiError::internal)?;

@@ -1,10 +1,11 @@
 //! Managed fields: the manager of each write owns the fields that it sets.
 
-use jiff::Timestamp;
 use kennel_core::managed_fields::{FieldManager, FieldSet, Managers, Ownership};
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::decode;
+use crate::clock;
 use crate::kinds;
 use crate::object::Document;
 use crate::registry::{self, Part, Resource};
@@ -108,7 +109,7 @@ pub(super) fn write<T>(
     manager: &str,
     change: impl FnOnce(FieldManager<'_, Structure>) -> T,
 ) -> Result<T> {
-    let now = Timestamp::now();
+    let now = clock::now();
     Ok(change(FieldManager {
         schema: Structure::Object(decode::type_of(row)?),
         manager,
@@ -116,7 +117,7 @@ pub(super) fn write<T>(
         subresource: part.subresource(),
         is_version: &|version| registry::is_version(row, version),
         ignored: &FieldSet::of_names(row.strategy.reset_fields(part)),
-        now: Timestamp::from_second(now.as_second()).unwrap_or(now),
+        now: Timestamp::from_secs(now.as_secs()),
     }))
 }
 

@@ -39,7 +39,7 @@ use crate::api::Api;
 use crate::names;
 use crate::object::{Document, Stored};
 use crate::projection::Projection;
-use crate::registry::{self, EmptyCollection, PostHandler, Posted, Resource, Subresource};
+use crate::registry::{self, CreateOnly, EmptyCollection, PostHandler, Resource, Subresource};
 use crate::request::path::Place;
 use crate::request::{User, accept};
 use crate::response::Reply;
@@ -95,10 +95,10 @@ fn served(
 }
 
 /// Answers a POST to a resource that stores nothing, and that no table shows.
-pub async fn posted(
+pub async fn create_only(
     api: &Api,
     call: &Call,
-    row: &'static Posted,
+    row: &'static CreateOnly,
     namespace: Option<&str>,
 ) -> Result<Reply> {
     accept::accepts_object(call.header(header::ACCEPT))?;
@@ -173,12 +173,7 @@ pub(crate) async fn amend(
     let edit = |old: &Document| {
         let mut document = old.clone();
         change(&mut document.tree);
-        Ok(update::Edit {
-            document,
-            expected: None,
-            warnings: Vec::new(),
-            ownership: None,
-        })
+        Ok(update::Edit::of(document))
     };
     update::modify(api, whole, edit).await.map(drop)
 }

@@ -67,10 +67,9 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
         check_identity(&at, &tree, &old.tree)?;
         let expected = conditional_version(&tree, &old.tree)?;
         Ok(Edit {
-            document: Document::new(tree),
             expected,
             warnings,
-            ownership: None,
+            ..Edit::of(Document::new(tree))
         })
     })
     .await?;

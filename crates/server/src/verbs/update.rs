@@ -47,6 +47,18 @@ pub(super) struct Edit {
     pub(super) ownership: Option<Ownership>,
 }
 
+impl Edit {
+    /// A change that depends on no version and gives no warnings.
+    pub(super) fn of(document: Document) -> Self {
+        Self {
+            document,
+            expected: None,
+            warnings: Vec::new(),
+            ownership: None,
+        }
+    }
+}
+
 pub(super) struct Changed {
     pub(super) outcome: Outcome,
     pub(super) notes: Notes,
@@ -115,10 +127,9 @@ pub(super) async fn update_part(
             None => decoded.document.clone(),
         };
         Ok(Edit {
-            document,
             expected,
             warnings: decoded.warnings.clone(),
-            ownership: None,
+            ..Edit::of(document)
         })
     })
     .await?;
@@ -273,7 +284,7 @@ async fn write(
     stored: &Stored,
     old: Document,
     mut document: Document,
-) -> Result<Raced<Outcome>> {
+) -> Result<CommitResult<Outcome>> {
     let row = change.at.row;
     let remove = tree::is_deleting(&document.tree) && may_be_removed(row, &document.tree);
     let durability = row.strategy.durability(&document.tree, &old.tree);
@@ -347,7 +358,7 @@ fn admit_growth(
 
 /// The outcome of a write, or if the object was changed meanwhile, its current version. That of the store's answer: memory may be
 /// older.
-pub(super) type Raced<T> = std::result::Result<T, Stored>;
+pub(super) type CommitResult<T> = std::result::Result<T, Stored>;
 
 /// Replaces the stored version, or without an `update` deletes it.
 pub(super) async fn commit(
@@ -355,7 +366,7 @@ pub(super) async fn commit(
     at: At<'_>,
     stored: &Stored,
     update: Option<(Bytes, Head, Durability)>,
-) -> Result<Raced<Written<Head>>> {
+) -> Result<CommitResult<Written<Head>>> {
     let (key, expected) = (at.key(), stored.modified);
     // Before the removal: a crash in between must not leave a removed object with valid certificates.
     if update.is_none()

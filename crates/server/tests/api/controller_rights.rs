@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::{Method, Request};
-use kennel_server::registry::{EMPTY, MEASURED, POSTED, RESOURCES, Scope};
+use kennel_server::registry::{CREATE_ONLY, EMPTY, MEASURED, RESOURCES, Scope};
 use kennel_server::request::User;
 use kennel_types::Verb;
 use serde_json::json;
@@ -199,7 +199,7 @@ fn attempts() -> Vec<Attempt> {
             path,
         });
     }
-    for row in POSTED {
+    for row in CREATE_ONLY {
         let path = collection(row.group, row.version, row.plural, row.scope);
         let resource = dotted(row.plural, row.group);
         all.push(Attempt {

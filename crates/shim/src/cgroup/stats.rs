@@ -1,4 +1,4 @@
-//! What the control files of a group tell beside its usage: kinds of memory, limits and throttling.
+//! What the control files of a group have beside its usage: kinds of memory, limits and throttling.
 
 use std::path::Path;
 

@@ -17,7 +17,7 @@ use crate::stages::{self, Stage};
 use crate::{address, pod_status};
 
 fn now() -> Timestamp {
-    Timestamp::from_millis(clock::now_ms())
+    clock::now()
 }
 
 /// A resource version as a number, which grows with each change of an object.

@@ -1,4 +1,4 @@
-//! What callers show or ask for to be somebody: tokens and certificate requests.
+//! Credentials: tokens and certificate requests.
 
 use std::sync::OnceLock;
 

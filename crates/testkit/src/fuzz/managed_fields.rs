@@ -3,12 +3,13 @@
 use kennel_core::managed_fields::{ApplyError, FieldManager, FieldSet, Managers, Ownership};
 use kennel_server::registry::{Part, RESOURCES, Resource};
 use kennel_server::schema::{self, Structure};
+use kennel_types::Timestamp;
 use serde_json::{Value, json as tree};
 
 use super::{USUAL_KINDS, completed, split, split_off_end, type_of};
 
 /// Some time: an entry without one is stored as one of 1970.
-const NOW: jiff::Timestamp = jiff::Timestamp::constant(1_767_322_845, 0);
+const NOW: Timestamp = Timestamp::from_secs(1_767_322_845);
 
 /// Server-side apply. The input is `object`, a line of three dashes, the configuration, and behind a further such line the
 /// `managedFields` of the object, in YAML; or the first two; or a configuration.

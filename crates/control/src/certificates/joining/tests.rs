@@ -120,7 +120,7 @@ impl FakeApi {
 
     /// What the API server does when a Node is deleted.
     fn delete_node(&self) {
-        self.revoke(Timestamp::from_millis(clock::now_ms()));
+        self.revoke(clock::now());
         self.objects
             .lock()
             .unwrap()

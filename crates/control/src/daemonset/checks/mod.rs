@@ -45,7 +45,7 @@ pub(super) struct Checker {
 
 /// What the answer of a server means, or why there is none.
 #[derive(Debug, thiserror::Error)]
-enum Unclear {
+enum Inconclusive {
     #[error("the controller runs without --prometheus-url, so it has no Prometheus to ask")]
     NoPrometheus,
     #[error(
@@ -66,7 +66,7 @@ enum Unclear {
         said: String,
     },
     #[error("{0}")]
-    Prometheus(#[from] prometheus::Unclear),
+    Prometheus(#[from] prometheus::QueryError),
 }
 
 impl Checker {
@@ -106,9 +106,9 @@ impl Checker {
         answer.unwrap_or_else(|unclear| CheckAnswer::Inconclusive(unclear.to_string()))
     }
 
-    async fn query(&self, query: &str) -> Result<f64, Unclear> {
+    async fn query(&self, query: &str) -> Result<f64, Inconclusive> {
         let server = self.settings.prometheus.as_ref();
-        let server = server.ok_or(Unclear::NoPrometheus)?;
+        let server = server.ok_or(Inconclusive::NoPrometheus)?;
         let post = prometheus::request(server, query, self.limits.timeout);
         let response = self.post("Prometheus", post).await?;
         Ok(prometheus::read(&response)?)
@@ -119,20 +119,20 @@ impl Checker {
         url: &str,
         daemon_set: &Identity,
         request: &CheckRequest,
-    ) -> Result<CheckAnswer, Unclear> {
-        let uri: http::Uri = url.parse().map_err(|_| Unclear::Url(url.to_owned()))?;
+    ) -> Result<CheckAnswer, Inconclusive> {
+        let uri: http::Uri = url.parse().map_err(|_| Inconclusive::Url(url.to_owned()))?;
         if !self.settings.hosts.iter().any(|host| host.allows(&uri)) {
             let host = uri.host().unwrap_or_default().to_owned();
-            return Err(Unclear::HostNotAllowed(host));
+            return Err(Inconclusive::HostNotAllowed(host));
         }
         let post = webhook::request(uri, daemon_set, request);
         let response = self.post(webhook::WHO, post).await?;
         webhook::read(&response)
     }
 
-    async fn post(&self, who: &'static str, post: Post) -> Result<Response, Unclear> {
+    async fn post(&self, who: &'static str, post: Post) -> Result<Response, Inconclusive> {
         let answered = fetch::post(post, self.limits).await;
-        answered.map_err(|error| Unclear::NoAnswer { who, error })
+        answered.map_err(|error| Inconclusive::NoAnswer { who, error })
     }
 }
 

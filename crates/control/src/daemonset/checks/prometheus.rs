@@ -13,7 +13,7 @@ use super::{PrometheusUrl, quote};
 
 /// An answer that is not one number.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unclear {
+pub(super) enum QueryError {
     #[error("Prometheus answers with status {status}{}", quote(.said))]
     Status { status: u16, said: String },
     #[error("Prometheus cannot evaluate the expression: {0}")]
@@ -79,26 +79,26 @@ struct Series {
     value: Sample,
 }
 
-pub(super) fn read(response: &Response) -> Result<f64, Unclear> {
+pub(super) fn read(response: &Response) -> Result<f64, QueryError> {
     if response.is_cut {
-        return Err(Unclear::TooLong);
+        return Err(QueryError::TooLong);
     }
     let answer: Result<Answer, _> = serde_json::from_slice(&response.body);
     let answer = match (response.status, answer) {
         (200, Ok(answer)) => answer,
         (_, Ok(answer)) if !answer.error.is_empty() => {
-            return Err(Unclear::Expression(one_line(answer.error.as_bytes())));
+            return Err(QueryError::Expression(one_line(answer.error.as_bytes())));
         }
-        (200, Err(error)) => return Err(Unclear::Malformed(error.to_string())),
+        (200, Err(error)) => return Err(QueryError::Malformed(error.to_string())),
         (status, _) => {
             let said = one_line(&response.body);
-            return Err(Unclear::Status { status, said });
+            return Err(QueryError::Status { status, said });
         }
     };
     if answer.status != "success" {
-        return Err(Unclear::Expression(one_line(answer.error.as_bytes())));
+        return Err(QueryError::Expression(one_line(answer.error.as_bytes())));
     }
-    let malformed = |error: serde_json::Error| Unclear::Malformed(error.to_string());
+    let malformed = |error: serde_json::Error| QueryError::Malformed(error.to_string());
     let Data {
         result_type,
         result,
@@ -111,17 +111,17 @@ pub(super) fn read(response: &Response) -> Result<f64, Unclear> {
             let mut series = series.into_iter();
             match (series.next(), count) {
                 (Some(one), 1) => one.value,
-                (None, _) => return Err(Unclear::Nothing),
-                (Some(_), _) => return Err(Unclear::Many(count)),
+                (None, _) => return Err(QueryError::Nothing),
+                (Some(_), _) => return Err(QueryError::Many(count)),
             }
         }
-        other => return Err(Unclear::Kind(one_line(other.as_bytes()))),
+        other => return Err(QueryError::Kind(one_line(other.as_bytes()))),
     };
     let number: f64 = text
         .parse()
-        .map_err(|_| Unclear::Malformed(format!("{text:?} is not a number")))?;
+        .map_err(|_| QueryError::Malformed(format!("{text:?} is not a number")))?;
     if number.is_nan() {
-        return Err(Unclear::NotANumber);
+        return Err(QueryError::NotANumber);
     }
     Ok(number)
 }

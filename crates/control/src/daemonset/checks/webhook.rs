@@ -5,7 +5,7 @@ use kennel_client::fetch::{Post, Response};
 use kennel_core::daemonset::event::{CheckAnswer, CheckRequest, Identity};
 use serde_json::{Value, json};
 
-use super::{Unclear, one_line};
+use super::{Inconclusive, one_line};
 
 pub(super) const WHO: &str = "the webhook";
 
@@ -27,13 +27,13 @@ pub(super) fn request(url: Uri, daemon_set: &Identity, request: &CheckRequest) -
     }
 }
 
-pub(super) fn read(response: &Response) -> Result<CheckAnswer, Unclear> {
+pub(super) fn read(response: &Response) -> Result<CheckAnswer, Inconclusive> {
     let said = one_line(&response.body);
     match response.status {
         200 => Ok(CheckAnswer::Passed),
         409 if said.is_empty() => Ok(CheckAnswer::Failed("the webhook says no".to_owned())),
         409 => Ok(CheckAnswer::Failed(format!("the webhook says no: {said}"))),
-        status => Err(Unclear::Status {
+        status => Err(Inconclusive::Status {
             who: WHO,
             status,
             said,

@@ -62,9 +62,7 @@ fn ready(number: usize) -> Change<NodeFacts> {
 }
 
 fn controller(client: Client, setup: &Setup) -> NodeLifecycle {
-    let writer = setup.writer(client);
-    let stop = setup.stop.clone();
-    let (recorder, _recording) = Recorder::new(writer.clone(), "node-controller", stop);
+    let (writer, recorder, _) = setup.recording_writer(client, "node-controller");
     NodeLifecycle {
         writer,
         recorder,

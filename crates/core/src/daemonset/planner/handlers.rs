@@ -10,7 +10,7 @@ use super::Planner;
 use super::pods::{Claim, PodWrite};
 use super::sets::Set;
 use super::slot::Slot;
-use super::staged::{Born, StagedSlot, Tick};
+use super::staged::{SignedTick, StagedSlot, Tick};
 use crate::ids::{NodeId, PodId, SetId};
 use crate::rollout::PREFIX;
 
@@ -278,10 +278,12 @@ impl Planner {
             } else {
                 self.wall.saturating_since(view.created)
             };
-            let born = Born::new(Tick::of(self.steady), age);
+            let created_tick = SignedTick::new(Tick::of(self.steady), age);
             let view = self.share_strings(view, node);
             let seen = self.seen_at();
-            let pod = self.pods.insert(view, node, seen, born, &mut self.symbols);
+            let pod = self
+                .pods
+                .insert(view, node, seen, created_tick, &mut self.symbols);
             self.update_claim(pod, true);
             return;
         };

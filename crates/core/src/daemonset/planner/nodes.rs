@@ -12,7 +12,7 @@ use super::super::fit::{Fit, Rules};
 use super::super::rollout::seed;
 use super::super::view::{NodeView, Readiness};
 use super::chunked_vec::ChunkedVec;
-use super::staged::{Born, Tick};
+use super::staged::{SignedTick, Tick};
 use crate::ids::NodeId;
 
 /// The fields that a pass over all nodes reads.
@@ -26,7 +26,7 @@ struct Hot {
     /// Since when it is seen not ready; `Tick::MAX` if it is ready, or nobody knows when that ended.
     down_since: Tick,
     /// When it went down, while `down_since` is a time.
-    went_down: Born,
+    went_down: SignedTick,
 }
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) struct Nodes {
     by_name: HashMap<Arc<str>, NodeId>,
     free: Vec<NodeId>,
     /// Nodes that went down at a known time, by that time.
-    down: BTreeSet<(Born, NodeId)>,
+    down: BTreeSet<(SignedTick, NodeId)>,
     down_version: u64,
 }
 
@@ -117,7 +117,7 @@ impl Nodes {
             untainted: false,
             ready: Readiness::Ready,
             down_since: Tick::MAX,
-            went_down: Born::default(),
+            went_down: SignedTick::default(),
         };
         let id = if let Some(id) = self.free.pop() {
             self.entries[id.index()] = entry;
@@ -172,7 +172,7 @@ impl Nodes {
         } else if was_ready || inherited.is_some() {
             let ago = inherited.map_or(Duration::ZERO, |(_, ago)| ago);
             // The two minutes of R4.2 start over with a new controller.
-            (hot.down_since, hot.went_down) = (now, Born::new(now, ago));
+            (hot.down_since, hot.went_down) = (now, SignedTick::new(now, ago));
             self.entries[id.index()].down_before_start = inherited.map(|(at, _)| at);
             self.down.insert((hot.went_down, id))
         } else {
@@ -196,7 +196,7 @@ impl Nodes {
     }
 
     /// When a node that has a [`down_since`](Self::down_since) went down.
-    pub(super) fn went_down(&self, id: NodeId) -> Born {
+    pub(super) fn went_down(&self, id: NodeId) -> SignedTick {
         self.hot[id.index()].went_down
     }
 
@@ -206,7 +206,7 @@ impl Nodes {
     }
 
     /// The nodes that are down and went down at this time or later.
-    pub(super) fn down_from(&self, from: Born) -> impl Iterator<Item = NodeId> + '_ {
+    pub(super) fn down_from(&self, from: SignedTick) -> impl Iterator<Item = NodeId> + '_ {
         let first = (from, NodeId::from_index(0));
         self.down.range(first..).map(|(_, node)| *node)
     }

@@ -11,7 +11,7 @@ use super::super::expectation::Expectation;
 use super::super::view::{Before, Phase, PodView, Waiting};
 use super::super::{GENERATION_LABEL, HASH_LABEL};
 use super::chunked_vec::ChunkedVec;
-use super::staged::Born;
+use super::staged::SignedTick;
 use super::symbols::{Symbol, Symbols};
 use super::uid_index::UidIndex;
 use crate::ids::{NodeId, PodId, SetId};
@@ -63,7 +63,7 @@ pub(super) struct Hot {
     pub(super) waiting: Waiting,
     pub(super) before: Before,
     pub(super) restarts: u32,
-    pub(super) born: Born,
+    pub(super) created_tick: SignedTick,
 }
 
 const _: () = assert!(size_of::<Hot>() <= 56);
@@ -136,13 +136,13 @@ impl Pods {
         view: PodView,
         node: Option<NodeId>,
         seen: SeenAt,
-        born: Born,
+        created_tick: SignedTick,
         symbols: &mut Symbols,
     ) -> PodId {
         let hot = Hot {
             ready_at: ready_at(&view, seen),
             node,
-            born,
+            created_tick,
             ..hot(&view, symbols)
         };
         let id = if let Some(id) = self.free.pop() {
@@ -297,6 +297,6 @@ fn hot(view: &PodView, symbols: &mut Symbols) -> Hot {
         waiting: view.health.waiting,
         before: view.health.before,
         restarts: view.health.restarts,
-        born: Born::default(),
+        created_tick: SignedTick::default(),
     }
 }

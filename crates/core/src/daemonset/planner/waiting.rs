@@ -188,7 +188,7 @@ impl Planner {
                 "Waiting for {} before other pods are placed here",
                 self.names(&missing)
             );
-            self.tell_waiting(node, text);
+            self.emit_waiting(node, text);
         }
     }
 
@@ -255,7 +255,7 @@ impl Planner {
     }
 
     /// Emits an event about what a node waits for, unless one has said it not long ago.
-    fn tell_waiting(&mut self, node: NodeId, text: String) {
+    fn emit_waiting(&mut self, node: NodeId, text: String) {
         let now = self.now;
         let waiting = self.waiting.nodes.get_mut(&node);
         let waiting = waiting.expect("only nodes that wait are checked");

@@ -118,14 +118,14 @@ impl ReferencePlanner {
         } else {
             i64::try_from(age).unwrap()
         };
-        let born = signed(self.tick()) - age;
+        let created_tick = signed(self.tick()) - age;
         let uid = view.uid.clone();
         let Some(old) = self.pods.remove(&uid) else {
             let target = view.target().cloned();
             let pod = Pod {
                 view,
                 ready_at,
-                born,
+                created_tick,
                 write: None,
             };
             self.pods.insert(uid.clone(), pod);
@@ -144,7 +144,7 @@ impl ReferencePlanner {
         let changed = old.view != view;
         let mut pod = Pod {
             ready_at: if same_time { old.ready_at } else { ready_at },
-            born: old.born,
+            created_tick: old.created_tick,
             write: old.write,
             view,
         };

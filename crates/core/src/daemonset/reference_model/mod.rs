@@ -62,7 +62,7 @@ struct Pod {
     /// Since when it is ready, by our clock; `Timestamp::MAX` if that is unknown.
     ready_at: Option<Timestamp>,
     /// When it was created, in tenths of a second after `started`; what appears while the model lives is new.
-    born: i64,
+    created_tick: i64,
     write: Option<(PodWrite, Requested)>,
 }
 

@@ -5,6 +5,7 @@ mod set;
 
 use std::collections::BTreeMap;
 
+use kennel_types::Timestamp;
 use serde_json::Value;
 
 use super::entry::{EntryError, Manager, Managers, Operation, Owned};
@@ -40,7 +41,7 @@ impl CompactManagers {
             let owned = CompactOwned {
                 fields: CompactSet::of(&owned.fields, full),
                 api_version: owned.api_version.clone(),
-                time: owned.time.map_or(0, jiff::Timestamp::as_second),
+                time: owned.time.map_or(0, Timestamp::as_secs),
             };
             (manager.clone(), owned)
         });
@@ -59,7 +60,7 @@ impl CompactManagers {
             let owned = Owned {
                 fields: owned.fields.expand(full),
                 api_version: owned.api_version.clone(),
-                time: time.and_then(|time| jiff::Timestamp::from_second(time).ok()),
+                time: time.map(Timestamp::from_secs),
             };
             (manager.clone(), owned)
         });

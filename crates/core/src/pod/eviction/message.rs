@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Candidate, ContainerUsage, Crossed, Signal, evicted};
+use super::{Candidate, ContainerUsage, Signal, ThresholdMet, evicted};
 use crate::pod::status::PodFailure;
 use crate::quantity::Quantity;
 
 /// Names the resource that was short and the containers that used more than their requests.
-pub fn low_on_resource(crossed: &Crossed, pod: &Value, candidate: &Candidate) -> PodFailure {
+pub fn low_on_resource(crossed: &ThresholdMet, pod: &Value, candidate: &Candidate) -> PodFailure {
     let signal = crossed.threshold.signal;
     let resource = signal.resource();
     let bound = crossed.threshold.quantity(crossed.reading.capacity);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_message_names_the_resource_and_the_containers() {
-        let crossed = Crossed {
+        let crossed = ThresholdMet {
             threshold: defaults()[0],
             reading: Reading {
                 available: 85640 << 10,

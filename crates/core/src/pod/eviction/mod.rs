@@ -18,7 +18,7 @@ mod threshold;
 pub use admit::reject_under_pressure;
 pub use limits::storage_limit_exceeded;
 pub use message::low_on_resource;
-pub use pressure::{Crossed, PressureMonitor, Pressures, Reading, Readings};
+pub use pressure::{PressureMonitor, Pressures, Reading, Readings, ThresholdMet};
 pub use rank::{Candidate, ContainerUsage, Requests, is_critical, rank};
 pub use threshold::{
     Bound, Signal, Threshold, ThresholdError, defaults, parse, with_grace_periods,

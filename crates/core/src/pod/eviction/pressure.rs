@@ -26,12 +26,12 @@ pub struct Pressures {
 
 /// A threshold and the reading that is below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crossed {
+pub struct ThresholdMet {
     pub threshold: Threshold,
     pub reading: Reading,
 }
 
-impl Crossed {
+impl ThresholdMet {
     /// Sorts the hard threshold of a signal before the soft one.
     fn key(&self) -> (Signal, bool) {
         (self.threshold.signal, self.threshold.grace_period.is_some())
@@ -60,23 +60,23 @@ impl PressureMonitor {
     }
 
     /// The thresholds that these readings cross, the most urgent first.
-    pub fn crossed(&self, readings: &Readings) -> Vec<Crossed> {
+    pub fn crossed(&self, readings: &Readings) -> Vec<ThresholdMet> {
         let crossed = |threshold: &Threshold| {
             let reading = *readings.get(&threshold.signal)?;
             let bound = threshold.quantity(reading.capacity);
             let short = threshold.signal.amount(reading.available) < bound;
-            short.then_some(Crossed {
+            short.then_some(ThresholdMet {
                 threshold: *threshold,
                 reading,
             })
         };
-        let mut all: Vec<Crossed> = self.thresholds.iter().filter_map(crossed).collect();
-        all.sort_by_key(Crossed::key);
+        let mut all: Vec<ThresholdMet> = self.thresholds.iter().filter_map(crossed).collect();
+        all.sort_by_key(ThresholdMet::key);
         all
     }
 
     /// Records the thresholds that are crossed now, and returns the conditions to report.
-    pub fn observe(&mut self, crossed: &[Crossed], now: Monotonic) -> Pressures {
+    pub fn observe(&mut self, crossed: &[ThresholdMet], now: Monotonic) -> Pressures {
         for crossed in crossed {
             self.last_seen.insert(crossed.threshold.signal, now);
             self.since.entry(crossed.key()).or_insert(now);
@@ -94,8 +94,8 @@ impl PressureMonitor {
     }
 
     /// The thresholds to evict pods for now: the hard ones, and soft ones whose grace period has passed.
-    pub fn due(&self, crossed: Vec<Crossed>, now: Monotonic) -> Vec<Crossed> {
-        let due = |crossed: &Crossed| {
+    pub fn due(&self, crossed: Vec<ThresholdMet>, now: Monotonic) -> Vec<ThresholdMet> {
+        let due = |crossed: &ThresholdMet| {
             let Some(grace_period) = crossed.threshold.grace_period else {
                 return true;
             };

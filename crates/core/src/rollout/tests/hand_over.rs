@@ -5,7 +5,7 @@ use serde_json::json;
 use super::fixture::{ALL, Fixture, state};
 use crate::daemonset::view::Strategy;
 use crate::rollout::hand_over::obstacle;
-use crate::rollout::request::{Ask, request};
+use crate::rollout::request::{RolloutCommand, request};
 use crate::rollout::state::{Cut, Phase, Verdict};
 use crate::rollout::status::Status;
 
@@ -77,7 +77,7 @@ fn r11_on_delete_waits_for_nobody() {
 fn r11_abort_promises_no_way_back() {
     let cut = Cut::Node(staged().order()[0].clone());
     let fixture = on_delete(staged().progressing(Phase::Baking, 1, cut).updated(1));
-    let effect = request(&fixture.outline(), &Ask::Abort)
+    let effect = request(&fixture.outline(), &RolloutCommand::Abort)
         .unwrap()
         .effect
         .to_string();

@@ -1,7 +1,7 @@
 //! The annotations of commands (R6), and what is refused.
 
 use super::fixture::{Fixture, state};
-use crate::rollout::request::{Ask, Request, request};
+use crate::rollout::request::{Request, RolloutCommand, request};
 use crate::rollout::state::{Cut, Phase, Verdict};
 
 fn in_phase(phase: Phase) -> Fixture {
@@ -21,8 +21,8 @@ fn written(request: &Request) -> Vec<(&str, Option<&str>)> {
     annotations.collect()
 }
 
-fn writes(fixture: &Fixture, ask: &Ask, expected: &[(&str, Option<&str>)]) {
-    let request = request(&fixture.outline(), ask).unwrap();
+fn writes(fixture: &Fixture, command: &RolloutCommand, expected: &[(&str, Option<&str>)]) {
+    let request = request(&fixture.outline(), command).unwrap();
     let keys = expected
         .iter()
         .map(|(key, value)| (format!("rollout.kennel.dev/{key}"), *value));
@@ -31,13 +31,15 @@ fn writes(fixture: &Fixture, ask: &Ask, expected: &[(&str, Option<&str>)]) {
     assert_eq!(written(&request), expected);
 }
 
-fn refuses(fixture: &Fixture, ask: &Ask, words: &str) {
-    let refusal = request(&fixture.outline(), ask).unwrap_err().to_string();
+fn refuses(fixture: &Fixture, command: &RolloutCommand, words: &str) {
+    let refusal = request(&fixture.outline(), command)
+        .unwrap_err()
+        .to_string();
     assert!(refusal.contains(words), "{refusal}");
 }
 
-const PROMOTE: Ask = Ask::Promote { full: false };
-const FULL: Ask = Ask::Promote { full: true };
+const PROMOTE: RolloutCommand = RolloutCommand::Promote { full: false };
+const FULL: RolloutCommand = RolloutCommand::Promote { full: true };
 
 #[test]
 fn r6_1_promote_names_revision_and_stage() {
@@ -74,16 +76,20 @@ fn r6_1_abort_names_the_revision() {
         Phase::AwaitingPromotion,
         Phase::Paused,
     ] {
-        writes(&in_phase(phase), &Ask::Abort, &[("abort", Some("new"))]);
+        writes(
+            &in_phase(phase),
+            &RolloutCommand::Abort,
+            &[("abort", Some("new"))],
+        );
     }
     refuses(
         &in_phase(Phase::Complete),
-        &Ask::Abort,
+        &RolloutCommand::Abort,
         "kubectl rollout undo goes back",
     );
     refuses(
         &in_phase(Phase::RollingBack),
-        &Ask::Abort,
+        &RolloutCommand::Abort,
         "there is nothing to abort",
     );
 }
@@ -94,15 +100,15 @@ fn r6_1_retry_names_the_attempt_and_clears_what_is_left_behind() {
         .annotate("abort", "new")
         .annotate("promote", "new/1");
     let expected = [("abort", None), ("promote", None), ("retry", Some("new/1"))];
-    writes(&held, &Ask::Retry, &expected);
+    writes(&held, &RolloutCommand::Retry, &expected);
     writes(
         &in_phase(Phase::Paused),
-        &Ask::Retry,
+        &RolloutCommand::Retry,
         &[("retry", Some("new/1"))],
     );
     refuses(
         &in_phase(Phase::Baking),
-        &Ask::Retry,
+        &RolloutCommand::Retry,
         "it is in phase Baking",
     );
 }
@@ -123,24 +129,28 @@ fn r6_3_pause_and_freeze_work_without_a_policy() {
     let reason = || "night".to_owned();
     writes(
         &fixture,
-        &Ask::Pause { reason: reason() },
+        &RolloutCommand::Pause { reason: reason() },
         &[("pause", Some("night"))],
     );
     writes(
         &fixture,
-        &Ask::Freeze { reason: reason() },
+        &RolloutCommand::Freeze { reason: reason() },
         &[("freeze", Some("night"))],
     );
     let both = fixture.annotate("pause", "night").annotate("freeze", "x");
-    writes(&both, &Ask::Resume, &[("freeze", None), ("pause", None)]);
+    writes(
+        &both,
+        &RolloutCommand::Resume,
+        &[("freeze", None), ("pause", None)],
+    );
     refuses(
         &Fixture::new(1),
-        &Ask::Resume,
+        &RolloutCommand::Resume,
         "it is neither paused nor frozen",
     );
     refuses(
         &in_phase(Phase::Paused),
-        &Ask::Resume,
+        &RolloutCommand::Resume,
         "promote accepts the failures",
     );
 }
@@ -151,7 +161,7 @@ fn without_a_policy_or_a_state_it_says_what_is_missing() {
     let unstarted = Fixture::new(1).annotate("stages", "1");
     refuses(
         &unstarted,
-        &Ask::Abort,
+        &RolloutCommand::Abort,
         "no controller has written its state",
     );
 }

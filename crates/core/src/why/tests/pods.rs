@@ -1,6 +1,5 @@
 //! Pods that are not available for a reason that concerns the whole pod.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kennel_types::Timestamp;
 use kennel_types::pod::ContainerStateTerminated;
 use serde_json::json;
@@ -48,8 +47,8 @@ fn its_pod_is_being_deleted() {
 fn its_deletion_is_overdue_and_held_by_finalizers() {
     let mut pod = ready("p1", "n1");
     pod.view.terminating = true;
-    let deleted = jiff::Timestamp::from_second(NOW - 100).unwrap();
-    pod.object.metadata.deletion_timestamp = Some(Time(deleted));
+    let deleted = Timestamp::from_secs(NOW - 100);
+    pod.object.metadata.deletion_timestamp = Some(deleted.into());
     let late = "its pod is being deleted and should be gone by now: the node has not confirmed it";
     Fixture::new()
         .pod(pod.clone())

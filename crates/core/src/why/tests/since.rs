@@ -2,7 +2,6 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tests pass json!(…) values")]
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
@@ -169,8 +168,8 @@ fn a_volume_fails_since_its_first_event() {
 fn a_pod_is_being_deleted_since_the_request() {
     let mut pod = ready("p1", "n1");
     pod.view.terminating = true;
-    let deadline = jiff::Timestamp::from_second(NOW + 20).unwrap();
-    pod.object.metadata.deletion_timestamp = Some(Time(deadline));
+    let deadline = Timestamp::from_secs(NOW + 20);
+    pod.object.metadata.deletion_timestamp = Some(deadline.into());
     pod.object.metadata.deletion_grace_period_seconds = Some(30);
     check(&Fixture::new().pod(pod), Cause::Terminating, 10);
 }

@@ -87,7 +87,7 @@ impl Expirations {
 
 impl Observed for Expirations {
     fn show(&self, page: &mut Page) {
-        let now = Timestamp::from_millis(clock::now_ms());
+        let now = clock::now();
         for (metric, purpose) in [
             (&CLIENT_TTL, Purpose::Client),
             (&SERVING_TTL, Purpose::Serving),
@@ -132,7 +132,7 @@ mod tests {
         let (recorder, writing) = Recorder::on_node(writer, "kubelet", "n1", stop);
         tokio::spawn(writing);
         let expirations = Expirations::default();
-        let now = Timestamp::from_millis(clock::now_ms());
+        let now = clock::now();
         let day = 86_400_000;
         let lifetime = (
             now.saturating_add_millis(-340 * day),
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn certificates_that_end_soon_are_warned_of_and_shown() {
         let expirations = Expirations::default();
-        let now = Timestamp::from_millis(clock::now_ms());
+        let now = clock::now();
         assert!(expirations.warnings(now).is_empty());
         let page = |expirations: &Expirations| Page::of([expirations as &dyn Observed]);
         assert!(page(&expirations).contains("client_ttl_seconds +Inf"));

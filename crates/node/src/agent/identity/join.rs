@@ -9,6 +9,7 @@ use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Writer};
+use kennel_types::Timestamp;
 use rustls::pki_types::{CertificateDer, ServerName};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
@@ -91,7 +92,7 @@ impl JoinPlan {
             && let Some(client) = Certificate::read(&dir.join(CLIENT_FILE))?
         {
             check_name(&client, node, dir)?;
-            if client.not_after * 1000 > clock::now_ms() {
+            if client.not_after > clock::now().as_secs() {
                 let ca_pem = ca_pem.clone();
                 return Ok(Self::Stored(Joined {
                     server,
@@ -100,7 +101,7 @@ impl JoinPlan {
                 }));
             }
             if options.token.is_none() {
-                let expired = clock::rfc3339(client.not_after);
+                let expired = Timestamp::from_secs(client.not_after).to_string();
                 let node = node.to_owned();
                 return Err(IdentityError::Expired { node, expired });
             }

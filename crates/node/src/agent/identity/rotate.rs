@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock;
+use kennel_types::Timestamp;
 
 use super::authorities::{self, Authorities};
 use super::{Certificate, CertificateRequest, IdentityError};
@@ -50,7 +51,7 @@ pub async fn run(
         let obtained = certifier.obtain(request, file).await;
         match obtained.and_then(|new| install(&new).map(|()| new)) {
             Ok(new) => {
-                let expiry = clock::rfc3339(new.not_after);
+                let expiry = Timestamp::from_secs(new.not_after);
                 let purpose = request.purpose.as_str();
                 tracing::info!("got a new {purpose} certificate, valid until {expiry}");
                 current = Some(new);
@@ -94,10 +95,10 @@ async fn other_authority(
 /// Sleeps until a wall time in seconds since the epoch, even if the clock jumps.
 async fn sleep_until(at: i64) {
     loop {
-        let left = at.saturating_mul(1000) - clock::now_ms();
-        let Ok(left @ 1..) = u64::try_from(left) else {
+        let left = Timestamp::from_secs(at).saturating_since(clock::now());
+        if left.is_zero() {
             return;
-        };
-        tokio::time::sleep(Duration::from_millis(left).min(MAX_SLEEP)).await;
+        }
+        tokio::time::sleep(left.min(MAX_SLEEP)).await;
     }
 }

@@ -1,6 +1,6 @@
 //! One line in the CRI log format: `<time> <stream> <F or P> <text>`.
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl<'a> Line<'a> {
     }
 
     pub(super) fn timestamp(&self) -> Option<Timestamp> {
-        self.time.parse().ok()
+        Timestamp::parse(self.time)
     }
 }
 

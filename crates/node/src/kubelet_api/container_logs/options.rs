@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use jiff::{SignedDuration, Timestamp};
+use kennel_types::Timestamp;
 
 use crate::kubelet_api::response::HttpError;
 use crate::kubelet_api::route::Query;
@@ -33,8 +33,8 @@ impl Options {
             ));
         }
         let ago = ago.map(|seconds| {
-            let back = SignedDuration::from_secs(seconds.max(0));
-            now.checked_sub(back).unwrap_or(Timestamp::MIN)
+            let seconds = seconds.max(0);
+            now.saturating_add_millis(seconds.saturating_mul(-1000))
         });
         Ok(Self {
             follow: query.is_set(&["follow"]),

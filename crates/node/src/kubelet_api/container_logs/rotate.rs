@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use kennel_client::clock;
+use kennel_types::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::files::{log_path, rotated_files};
@@ -70,7 +71,7 @@ async fn rotate_if_large(
     for file in &old[..(old.len() + 2).saturating_sub(FILES_MAX)] {
         fs::remove_file(file)?;
     }
-    let rotated = rotated_name(log, Timestamp::now());
+    let rotated = rotated_name(log, clock::now());
     fs::rename(log, &rotated)?;
     if let Err(error) = runtime.reopen_log(id).await {
         // The runtime keeps writing to the renamed file: undo the rename, so that readers find it.
@@ -92,7 +93,8 @@ enum RotateError {
 
 /// The name of a rotated log: `0.log.20260102-030405`.
 fn rotated_name(log: &Path, now: Timestamp) -> PathBuf {
-    let digits = now.strftime("%Y%m%d-%H%M%S");
+    let time = now.to_string();
+    let digits = time.replace(['-', ':', 'Z'], "").replace('T', "-");
     let mut name = log.as_os_str().to_owned();
     name.push(format!(".{digits}"));
     name.into()

@@ -6,7 +6,7 @@ use kennel_client::clock;
 use kennel_core::pod::status::{StatusInput, is_kubelet_condition, status};
 use kennel_core::pod::{Observed, Run, State};
 use kennel_types::pod::WaitingReason;
-use kennel_types::{Monotonic, PodPhase, Timestamp};
+use kennel_types::{Monotonic, PodPhase};
 use serde_json::{Value, json};
 
 use super::{Stage, Worker, termination};
@@ -217,7 +217,7 @@ impl Worker {
             // A pod must not be `Failed` while containers run: its ports and volumes are still in use.
             failure: failure.filter(|_| !alive),
             now: self.shared.now(),
-            wall_time: Timestamp::from_millis(clock::now_ms()),
+            wall_time: clock::now(),
         };
         let mut status = status(&input);
         let last = &self.status.pod["status"];

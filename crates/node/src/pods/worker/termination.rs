@@ -154,6 +154,6 @@ impl Worker {
 /// How long ago a time of the API was by this machine's clock, in whole seconds; zero for the future.
 pub(super) fn elapsed_since(time: &str) -> Option<Duration> {
     let then = Timestamp::parse(time)?;
-    let seconds = Timestamp::from_millis(clock::now_ms()).as_secs() - then.as_secs();
+    let seconds = clock::now().as_secs() - then.as_secs();
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use kennel_client::clock;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -60,7 +61,7 @@ impl FakeRuntime {
             stuck: Mutex::default(),
             latency,
             created_at: Instant::now(),
-            epoch: jiff::Timestamp::now().as_second(),
+            epoch: clock::now().as_secs(),
         }))
     }
 

@@ -23,7 +23,7 @@ use kennel_types::pod::references::ReferencedKind;
 pub(crate) use self::identity::node_of;
 
 use self::graph::Graph;
-use super::{Attributes, Opinion, ResourceAttributes};
+use super::{Attributes, Decision, ResourceAttributes};
 use crate::derived::{self, Follower};
 use crate::object::{self, Head};
 use crate::registry;
@@ -59,13 +59,13 @@ impl NodeAuthorizer {
     }
 
     /// Has no opinion on users that are not nodes.
-    pub(crate) fn opinion(&self, user: &User, asked: &Attributes<'_>) -> Opinion {
+    pub(crate) fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
         let (Some(node), Attributes::Resource(asked)) = (node_of(user), asked) else {
-            return Opinion::NONE;
+            return Decision::NONE;
         };
         match self.check(user, node, asked) {
-            Ok(()) => Opinion::Allow("".into()),
-            Err(Refusal(why)) => Opinion::NoOpinion(why),
+            Ok(()) => Decision::Allow("".into()),
+            Err(Refusal(why)) => Decision::NoOpinion(why),
         }
     }
 

@@ -13,7 +13,7 @@ use kennel_store::Store;
 pub(crate) use rule::Rule;
 
 use self::index::Index;
-use super::{Attributes, Opinion};
+use super::{Attributes, Decision};
 use crate::derived::{self, Follower};
 use crate::kinds::rbac::GROUP;
 use crate::object::Head;
@@ -45,14 +45,14 @@ impl Rbac {
     }
 
     /// Like [`Self::allows`], with the binding that allows it or the roles that do not exist.
-    pub(crate) fn opinion(&self, user: &User, asked: &Attributes<'_>) -> Opinion {
+    pub(crate) fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
         self.index.read(|index| {
             if let Some(grant) = index.find(user, asked) {
-                return Opinion::Allow(format!("RBAC: allowed by {grant}").into());
+                return Decision::Allow(format!("RBAC: allowed by {grant}").into());
             }
             match missing_roles(index, user, asked.namespace()) {
-                Some(errors) => Opinion::NoOpinion(format!("RBAC: {errors}").into()),
-                None => Opinion::NONE,
+                Some(errors) => Decision::NoOpinion(format!("RBAC: {errors}").into()),
+                None => Decision::NONE,
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::leniency::Leniency;
+use super::ratcheting::Ratcheting;
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::check::{each, form, form_each, label_name};
 use crate::kinds::selector;
@@ -13,25 +13,25 @@ pub(super) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecutio
 pub(super) const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Checks `spec.affinity`.
-pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
+pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, ratcheting: Ratcheting) {
     let Some(affinity) = spec.get("affinity") else {
         return;
     };
     let at = at.child("affinity");
     if let Some(node) = affinity.get("nodeAffinity") {
-        node_affinity(errors, node, &at.child("nodeAffinity"), leniency);
+        node_affinity(errors, node, &at.child("nodeAffinity"), ratcheting);
     }
     for name in ["podAffinity", "podAntiAffinity"] {
         if let Some(pod) = affinity.get(name) {
-            pod_affinity(errors, pod, &at.child(name), leniency.selector_values);
+            pod_affinity(errors, pod, &at.child(name), ratcheting.selector_values);
         }
     }
 }
 
-fn node_affinity(errors: &mut Errors, affinity: &Value, at: &Path, leniency: Leniency) {
+fn node_affinity(errors: &mut Errors, affinity: &Value, at: &Path, ratcheting: Ratcheting) {
     if let Some(required) = affinity.get(REQUIRED) {
         let at = at.child(REQUIRED);
-        node_selector(errors, required, &at, leniency.node_affinity_values);
+        node_selector(errors, required, &at, ratcheting.node_affinity_values);
     }
     for (term, at) in each(affinity, at, PREFERRED) {
         weight(errors, term, &at);
@@ -242,7 +242,7 @@ mod tests {
     fn check(affinity: &Value, expected: &[&str]) {
         let mut errors = Errors::new();
         let spec = json!({"affinity": affinity});
-        all(&mut errors, &spec, &Path::new("s"), Leniency::default());
+        all(&mut errors, &spec, &Path::new("s"), Ratcheting::default());
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{spec}");
     }
@@ -280,7 +280,7 @@ mod tests {
         let at = format!("s.affinity.podAffinity.{REQUIRED}[0]");
         let mut errors = Errors::new();
         let spec = json!({"affinity": {"podAffinity": {REQUIRED: [{"namespaces": ["A"]}]}}});
-        all(&mut errors, &spec, &Path::new("s"), Leniency::default());
+        all(&mut errors, &spec, &Path::new("s"), Ratcheting::default());
         assert_eq!(errors[0].field, format!("{at}.namespace"));
         assert_eq!(
             errors[1].to_string(),

@@ -3,7 +3,7 @@
 use kennel_core::pod::qos;
 use serde_json::{Value, json};
 
-use super::leniency::Leniency;
+use super::ratcheting::Ratcheting;
 use super::{affinity, annotations, containers, spec};
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::meta;
@@ -33,7 +33,7 @@ pub(super) fn validate(pod: &Value) -> Errors {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let metadata = pod.get("metadata").unwrap_or(&Value::Null);
     let at = Path::new("spec");
-    metadata_and_spec(&mut errors, pod, Leniency::default(), false);
+    metadata_and_spec(&mut errors, pod, Ratcheting::default(), false);
     if !list(spec, "ephemeralContainers").is_empty() {
         errors.forbidden(&at.child("ephemeralContainers"), "cannot be set on create");
     }
@@ -49,7 +49,7 @@ pub(super) fn validate(pod: &Value) -> Errors {
 pub(super) fn metadata_and_spec(
     errors: &mut Errors,
     pod: &Value,
-    leniency: Leniency,
+    ratcheting: Ratcheting,
     any_cost: bool,
 ) {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
@@ -58,7 +58,7 @@ pub(super) fn metadata_and_spec(
     let annotations_at = Path::new("metadata").child("annotations");
     annotations::validate(errors, metadata, spec, &annotations_at, any_cost);
     let name = Some(text(metadata, "name"));
-    spec::validate(errors, spec, &at, name, leniency);
+    spec::validate(errors, spec, &at, name, ratcheting);
     tokens_need_an_account(errors, spec, &at);
     containers::untrimmed_images(errors, spec, &at);
 }

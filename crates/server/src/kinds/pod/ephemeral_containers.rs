@@ -4,7 +4,7 @@ use kennel_types::pod::MIRROR_ANNOTATION;
 use serde_json::Value;
 
 use super::create::metadata_and_spec;
-use super::leniency::Leniency;
+use super::ratcheting::Ratcheting;
 use super::{annotations, update};
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::meta;
@@ -94,9 +94,9 @@ pub(super) fn validate(new: &Value, old: &Value) -> Errors {
         return errors;
     }
     let mut errors = meta::validate_update(new_metadata, old_metadata);
-    let leniency = Leniency::towards(tree::at(old, "spec"));
+    let ratcheting = Ratcheting::towards(tree::at(old, "spec"));
     let any_cost = annotations::has_bad_cost(old_metadata);
-    metadata_and_spec(&mut errors, new, leniency, any_cost);
+    metadata_and_spec(&mut errors, new, ratcheting, any_cost);
     only_added(&mut errors, tree::at(new, "spec"), tree::at(old, "spec"));
     errors
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::containers::{self, PodContext};
-use super::leniency::Leniency;
+use super::ratcheting::Ratcheting;
 use super::resources::{Claims, Scope, requirements};
 use super::resources_pod::pod_level;
 use super::volumes::{self, Owner};
@@ -24,7 +24,7 @@ pub(super) fn validate(
     spec: &Value,
     at: &Path,
     pod_name: Option<&str>,
-    leniency: Leniency,
+    ratcheting: Ratcheting,
 ) {
     let grace_seconds = int(spec, "terminationGracePeriodSeconds");
     if grace_seconds.is_none() {
@@ -33,7 +33,7 @@ pub(super) fn validate(
     let owner = Owner {
         is_pod: pod_name.is_some(),
         pod_name: pod_name.unwrap_or(""),
-        any_token_path: leniency.token_paths,
+        any_token_path: ratcheting.token_paths,
     };
     let volumes = volumes::all(errors, spec, at, owner);
     resource_claims::all(errors, spec, at);
@@ -50,20 +50,20 @@ pub(super) fn validate(
     pod_level(errors, spec, at, &pod.claims);
     ports::host_network(errors, spec, at, owner.is_pod);
     choice(errors, spec, at, "restartPolicy", &RESTART_POLICIES);
-    placement(errors, spec, at, leniency);
+    placement(errors, spec, at, ratcheting);
     identity(errors, spec, at);
     os::os(errors, spec, at);
 }
 
-fn placement(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
+fn placement(errors: &mut Errors, spec: &Value, at: &Path, ratcheting: Ratcheting) {
     network::dns_policy(errors, spec, at);
     labels(errors, at, "nodeSelector", spec);
     security::pod(errors, spec, at);
-    affinity::all(errors, spec, at, leniency);
+    affinity::all(errors, spec, at, ratcheting);
     network::dns_config(errors, spec, at);
     network::readiness_gates(errors, spec, at);
     network::scheduling_gates(errors, spec, at);
-    spread::all(errors, spec, at, leniency.spread_selectors);
+    spread::all(errors, spec, at, ratcheting.spread_selectors);
     windows::host_process(errors, spec, at);
     security::host_users(errors, spec, at);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::leniency::Leniency;
+use super::ratcheting::Ratcheting;
 use super::{annotations as pod_annotations, spec};
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::check::{annotations, labels};
@@ -15,7 +15,7 @@ pub(crate) fn validate(errors: &mut Errors, template: &Value, old: Option<&Value
     let metadata = template.get("metadata").unwrap_or(&nothing);
     let pod_spec = template.get("spec").unwrap_or(&nothing);
     let old_spec = old.and_then(|old| old.get("spec"));
-    let leniency = old_spec.map(Leniency::towards).unwrap_or_default();
+    let ratcheting = old_spec.map(Ratcheting::towards).unwrap_or_default();
     let any_cost = old
         .and_then(|old| old.get("metadata"))
         .is_some_and(pod_annotations::has_bad_cost);
@@ -24,7 +24,7 @@ pub(crate) fn validate(errors: &mut Errors, template: &Value, old: Option<&Value
     let annotations_at = at.child("annotations");
     pod_annotations::validate(errors, metadata, pod_spec, &annotations_at, any_cost);
     let spec_at = at.child("spec");
-    spec::validate(errors, pod_spec, &spec_at, None, leniency);
+    spec::validate(errors, pod_spec, &spec_at, None, ratcheting);
     pod_annotations::agree_with_fields(errors, metadata, pod_spec, &spec_at);
     if !list(pod_spec, "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";

@@ -4,6 +4,7 @@ use form_urlencoded::Serializer;
 use http::{Method, Response};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
+use kennel_types::Timestamp;
 
 use super::{ConnectRequest, agent, forward, location};
 use crate::agent_client::Agent;
@@ -131,12 +132,12 @@ fn since_time(query: &Query) -> Result<Option<String>> {
     let Some(text) = query.get("sinceTime") else {
         return Ok(None);
     };
-    let time: jiff::Timestamp = text.parse().map_err(|_| {
+    let time: Timestamp = text.parse().map_err(|_| {
         ApiError::bad_request(format!(
             "parsing time \"{text}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{text}\" as \"2006\""
         ))
     })?;
-    Ok(Some(format!("{time:.0}")))
+    Ok(Some(time.to_string()))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::meta;
 use crate::api::Api;
 use crate::authorize::rbac::Rule;
 use crate::authorize::{Attributes, ResourceAttributes, Verdict};
-use crate::registry::{Posted, Subject};
+use crate::registry::{CreateOnly, Subject};
 use crate::request::User;
 use crate::revocation;
 use crate::status::{ApiError, Result};
@@ -30,7 +30,7 @@ pub(super) fn rules_review(api: &Api, call: &Call, review: &mut Value) -> Result
 pub(super) fn access_review(
     api: &Api,
     call: &Call,
-    (row, subject): (&'static Posted, Subject),
+    (row, subject): (&'static CreateOnly, Subject),
     namespace: Option<&str>,
     review: &mut Value,
 ) -> Result<()> {

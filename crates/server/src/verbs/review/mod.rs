@@ -6,14 +6,14 @@ mod authorization;
 use super::call::Call;
 use super::{decode, meta};
 use crate::api::Api;
-use crate::registry::{PostHandler, Posted};
+use crate::registry::{CreateOnly, PostHandler};
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
 pub(super) fn answer(
     api: &Api,
     call: &Call,
-    row: &'static Posted,
+    row: &'static CreateOnly,
     namespace: Option<&str>,
 ) -> Result<Reply> {
     let mut review = decode::other(call, row.schema, row.kind)?;

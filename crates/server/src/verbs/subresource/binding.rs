@@ -72,12 +72,7 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
             &meta::now(),
         )
         .map_err(|error| not_bindable(&at, &error.to_string()))?;
-        Ok(Edit {
-            document,
-            expected: None,
-            warnings: Vec::new(),
-            ownership: None,
-        })
+        Ok(Edit::of(document))
     })
     .await?;
     Ok(Reply::value(201, &status::created()))

@@ -87,12 +87,7 @@ async fn mark(
         check_preconditions(&at, options, &old.tree)?;
         let mut document = old.clone();
         set_disruption_target(&mut document.tree);
-        Ok(Edit {
-            document,
-            expected: None,
-            warnings: Vec::new(),
-            ownership: None,
-        })
+        Ok(Edit::of(document))
     });
     Ok(match changed.await?.outcome {
         Outcome::Stored(stored) => Some(stored.modified.to_string()),
@@ -171,12 +166,7 @@ async fn charge(
         let mut document = old.clone();
         let now = crate::clock::now();
         disruption::charge(&mut document.tree, at.name, now).map_err(|why| refuse(&why))?;
-        Ok(Edit {
-            document,
-            expected: None,
-            warnings: Vec::new(),
-            ownership: None,
-        })
+        Ok(Edit::of(document))
     })
     .await?;
     Ok(Guarded::Charged)

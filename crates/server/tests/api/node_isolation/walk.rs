@@ -1,6 +1,6 @@
 //! Tries every resource, verb and subresource as node `a` on objects of node `b` or of no node.
 
-use kennel_server::registry::{EMPTY, MEASURED, POSTED, RESOURCES, Resource, Scope};
+use kennel_server::registry::{CREATE_ONLY, EMPTY, MEASURED, RESOURCES, Resource, Scope};
 use kennel_types::Verb;
 use serde_json::{Value, json};
 
@@ -207,7 +207,7 @@ async fn a_node_cannot_access_objects_of_other_nodes() {
     for row in RESOURCES {
         walk.resource(row, &node_uid).await;
     }
-    for row in POSTED {
+    for row in CREATE_ONLY {
         let namespace = (row.scope == Scope::Namespaced).then_some("default");
         let path = collection(row.group, row.version, row.plural, namespace);
         let body = subresource_body("binding");

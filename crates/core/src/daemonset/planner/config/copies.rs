@@ -142,7 +142,7 @@ impl Planner {
         for copy in copies.into_iter().filter(|_| !frozen) {
             self.request_copy(set, copy);
         }
-        self.tell_lost(set, revision, &lost);
+        self.emit_lost_config(set, revision, &lost);
         complete
     }
 
@@ -189,7 +189,7 @@ impl Planner {
                 *expected = expected.failed(now, failure).for_retry();
                 let until = expected.until;
                 self.recheck_history(set, until);
-                self.tell_failed_copy(daemon_set, name, failure);
+                self.emit_failed_copy(daemon_set, name, failure);
             } else {
                 copies.remove(name);
             }
@@ -197,7 +197,7 @@ impl Planner {
         self.mark_history(set);
     }
 
-    fn tell_failed_copy(&mut self, daemon_set: &Arc<Identity>, name: &str, failure: &Failure) {
+    fn emit_failed_copy(&mut self, daemon_set: &Arc<Identity>, name: &str, failure: &Failure) {
         // The source has changed since, and is looked at again; or nothing can be created any more.
         let expected = [FailureKind::NotFound, FailureKind::NamespaceTerminating];
         if !expected.contains(&failure.kind) {
@@ -207,7 +207,7 @@ impl Planner {
     }
 
     /// Says once that the content of copies exists no more.
-    fn tell_lost(&mut self, set: SetId, revision: &Revision, lost: &[String]) {
+    fn emit_lost_config(&mut self, set: SetId, revision: &Revision, lost: &[String]) {
         let known = &mut self.sets[set];
         let reference = known.reference.clone();
         let pins = known.pins.as_mut();

@@ -141,7 +141,7 @@ impl Planner {
                 Some(data)
             }
             Err(waits) => {
-                self.tell_missing_config(set, &waits);
+                self.emit_missing_config(set, &waits);
                 None
             }
         }
@@ -220,7 +220,7 @@ impl Planner {
     }
 
     /// Says once why there is no revision of the template.
-    fn tell_missing_config(&mut self, set: SetId, waits: &Waits) {
+    fn emit_missing_config(&mut self, set: SetId, waits: &Waits) {
         let steady = self.steady;
         let known = &mut self.sets[set];
         let reference = known.reference.clone();

@@ -10,7 +10,7 @@ use kennel_types::Timestamp;
 use super::super::nodes::Nodes;
 use super::super::sets::Set;
 use super::slot::{Selected, StagedCounts};
-use super::{Born, Context, Staged, StagedSlot};
+use super::{Context, SignedTick, Staged, StagedSlot};
 use crate::ids::NodeId;
 use crate::rollout::machine::{NextStage, Totals};
 use crate::rollout::order::{Place, Places};
@@ -294,7 +294,7 @@ impl Staged {
     }
 
     /// Whether at least as many nodes without the target as with it went down since shortly before a node did (R4.2).
-    pub(super) fn is_outage(&self, since: Born, context: Context<'_>) -> bool {
+    pub(super) fn is_outage(&self, since: SignedTick, context: Context<'_>) -> bool {
         let from = since.before(self.policy.blame_window);
         let key = (from, context.nodes.down_version());
         if let Some((at, outage)) = self.outage.get()

@@ -1,5 +1,5 @@
-//! Commands that do nothing (R6.1): each is told of once. The state has them as seen, so that a new controller neither
-//! tells of them again nor carries them out later.
+//! Commands that do nothing (R6.1): each gets one event. The state records them as seen, so that a new controller neither
+//! emits the event again nor carries them out later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ impl Planner {
 
     /// Without a policy nothing is rolled out in stages, so `abort`, `promote` and `retry` have nothing to act on. No state
     /// can record that this was told; the event does. `record` has what was carried out before.
-    pub(super) fn tell_without_policy(
+    pub(super) fn emit_without_policy(
         &mut self,
         set: SetId,
         commands: &Commands,

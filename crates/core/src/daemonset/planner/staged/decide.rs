@@ -19,7 +19,7 @@ use super::super::slot::Slot;
 use super::super::slot_update::collect_members;
 use super::super::symbols::{self, Symbol};
 use super::judge::{BLAME_AFTER, Evidence, judge};
-use super::slot::{Ailment, StagedCounts, StagedSlot, Stopwatch, Tick};
+use super::slot::{Problem, StagedCounts, StagedSlot, Stopwatch, Tick};
 use super::{Driven, Staged, Standing};
 use crate::ids::{NodeId, PodId};
 use crate::rollout::order::order;
@@ -482,12 +482,12 @@ impl Staged {
         let up = readiness == Readiness::Ready || self.policy.down_nodes == DownNodes::Count;
         let runs = admitted && up && found.target.is_some_and(|pod| !pod.ready);
         mine.not_ready.run(runs, tick);
-        let ailment = match found.target {
-            Some(pod) if pod.waiting != Waiting::No => Ailment::Waiting(pod.waiting),
-            None if admitted && create_failed => Ailment::CannotCreate,
-            _ => Ailment::None,
+        let problem = match found.target {
+            Some(pod) if pod.waiting != Waiting::No => Problem::Waiting(pod.waiting),
+            None if admitted && create_failed => Problem::CannotCreate,
+            _ => Problem::None,
         };
-        mine.ails(ailment, tick);
+        mine.set_problem(problem, tick);
     }
 
     /// Whether the target has taken its node down (R4.2). That is decided once, when the node has been down for long enough,
@@ -527,7 +527,7 @@ impl Staged {
             Some(at) => u64::try_from(at.millis_since(pod.created))
                 .map(Duration::from_millis)
                 .ok(),
-            None => pod.born.until(nodes.went_down(node)),
+            None => pod.created_tick.until(nodes.went_down(node)),
         };
         let in_window = age.is_some_and(|age| age <= self.policy.blame_window);
         let long_enough = since.after(BLAME_AFTER) <= context.tick;

@@ -64,7 +64,7 @@ impl Planner {
             if !counts.pending && failed.is_none() {
                 continue;
             }
-            let cause = failed.or(slot.ailment.cause());
+            let cause = failed.or(slot.problem.cause());
             if let Some(cause) = cause {
                 *by_cause.entry(cause).or_default() += 1;
             }

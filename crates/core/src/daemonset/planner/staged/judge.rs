@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::super::super::view::{Before, Waiting};
-use super::slot::{Ailment, Cause, StagedSlot, Tick};
+use super::slot::{Cause, Problem, StagedSlot, Tick};
 use crate::rollout::policy::Policy;
 
-/// How long an ailment lasts before it is a failure.
-const AILING: Duration = Duration::from_secs(30);
+/// How long a problem lasts before it is a failure.
+const PROBLEM_LASTS: Duration = Duration::from_secs(30);
 const PULLING: Duration = Duration::from_mins(2);
 /// How long a node is down before it may be blamed on the target (R4.2).
 pub(super) const BLAME_AFTER: Duration = Duration::from_mins(2);
@@ -43,20 +43,20 @@ pub(super) fn judge(
         }
         at <= now
     };
-    let limit = match slot.ailment {
-        Ailment::Waiting(Waiting::ImagePull) => PULLING,
-        _ => AILING,
+    let limit = match slot.problem {
+        Problem::Waiting(Waiting::ImagePull) => PULLING,
+        _ => PROBLEM_LASTS,
     };
-    let ailment = slot.ailment.cause();
-    let ailment = ailment.filter(|_| due(slot.ailing_since.after(limit)));
+    let problem = slot.problem.cause();
+    let problem = problem.filter(|_| due(slot.problem_since.after(limit)));
     let late = slot.not_ready.reaches(policy.healthy_deadline, now);
     let late = late.is_some_and(&mut due) && !evidence.skipped;
     let cause = if evidence.pod_failed {
         Some(Cause::PodFailed)
     } else if evidence.restarts > policy.max_restarts {
         Some(Cause::Restarts)
-    } else if ailment.is_some() {
-        ailment
+    } else if problem.is_some() {
+        problem
     } else if late {
         Some(Cause::NotAvailable)
     } else if evidence.blamed {

@@ -58,7 +58,7 @@ pub(super) use decide::{Context, is_available};
 pub use progress::{FAILURE_REASONS, NodesByState, Progress};
 pub(super) use record::Note;
 use record::PendingTransition;
-pub(super) use slot::{Born, StagedSlot, Tick};
+pub(super) use slot::{SignedTick, StagedSlot, Tick};
 
 pub(super) use super::super::decision::Driven;
 
@@ -122,7 +122,7 @@ pub(super) struct Staged {
     /// When the phase began whose state was requested last.
     requested: Option<PhaseStart>,
     /// Whether there is an outage, by the time from which nodes count and the version of the nodes that are down.
-    outage: Cell<Option<((Born, u64), bool)>>,
+    outage: Cell<Option<((SignedTick, u64), bool)>>,
     /// The conditions that the status should have.
     pub(super) conditions: Arc<Conditions>,
 }

@@ -41,9 +41,9 @@ impl Tick {
 /// When a pod was created or a node went down, in tenths of a second after the process started, and negative before.
 /// While the process lives that is when it was first seen: the clocks of others do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) struct Born(i32);
+pub(in super::super) struct SignedTick(i32);
 
-impl Born {
+impl SignedTick {
     pub(in super::super) fn new(now: Tick, age: Duration) -> Self {
         let now = i64::from(now.0);
         let age = i64::try_from(age.as_millis() / 100).unwrap_or(i64::MAX);
@@ -120,14 +120,14 @@ pub(in super::super) struct Selected {
 
 /// Something that does not heal by waiting and becomes a failure when it lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) enum Ailment {
+pub(in super::super) enum Problem {
     #[default]
     None,
     Waiting(Waiting),
     CannotCreate,
 }
 
-impl Ailment {
+impl Problem {
     /// The failure that it becomes.
     pub(in super::super) fn cause(self) -> Option<Cause> {
         match self {
@@ -182,7 +182,7 @@ pub(in super::super) struct StagedSlot {
     /// The pod of the target that is judged.
     pub(in super::super) judged: Option<PodId>,
     pub(in super::super) not_ready: Stopwatch,
-    pub(in super::super) ailing_since: Tick,
+    pub(in super::super) problem_since: Tick,
     /// When to judge the node again.
     pub(in super::super) judge_at: Tick,
     /// The index of its `spread` value, while it is one of the rollout's nodes.
@@ -190,7 +190,7 @@ pub(in super::super) struct StagedSlot {
     /// Eligibility by stable's template.
     pub(in super::super) stable_fit: Option<Fit>,
     pub(in super::super) selected: Selected,
-    pub(in super::super) ailment: Ailment,
+    pub(in super::super) problem: Problem,
     /// What its daemon was when the planner deleted it for the target.
     pub(in super::super) before: Option<Before>,
     /// Whether the target has taken the node down (R4.2), since that was decided.
@@ -199,7 +199,7 @@ pub(in super::super) struct StagedSlot {
     /// It was healthy in this attempt (R5.2).
     pub(in super::super) was_healthy: bool,
     /// The failure that the last event was about.
-    told: Option<Cause>,
+    reported: Option<Cause>,
 }
 
 const _: () = assert!(size_of::<StagedSlot>() <= 40);
@@ -209,17 +209,17 @@ impl Default for StagedSlot {
         Self {
             judged: None,
             not_ready: Stopwatch::default(),
-            ailing_since: Tick::default(),
+            problem_since: Tick::default(),
             judge_at: Tick::MAX,
             value: None,
             stable_fit: None,
             selected: Selected::default(),
-            ailment: Ailment::None,
+            problem: Problem::None,
             before: None,
             blamed: None,
             counts: StagedCounts::default(),
             was_healthy: false,
-            told: None,
+            reported: None,
         }
     }
 }
@@ -228,16 +228,16 @@ impl StagedSlot {
     /// The failure, if no event was about it yet.
     pub(in super::super) fn untold_failure(&mut self) -> Option<&'static str> {
         let failed = self.counts.failed;
-        let untold = failed.filter(|cause| self.told != Some(*cause));
-        self.told = failed;
-        untold.map(Cause::code)
+        let unreported = failed.filter(|cause| self.reported != Some(*cause));
+        self.reported = failed;
+        unreported.map(Cause::code)
     }
 
-    /// Notes what ails the node now.
-    pub(in super::super) fn ails(&mut self, ailment: Ailment, now: Tick) {
-        if self.ailment != ailment {
-            self.ailment = ailment;
-            self.ailing_since = now;
+    /// The problem that the node has now.
+    pub(in super::super) fn set_problem(&mut self, problem: Problem, now: Tick) {
+        if self.problem != problem {
+            self.problem = problem;
+            self.problem_since = now;
         }
     }
 }

@@ -100,7 +100,7 @@ impl Planner {
             Setting::Absent => !failed,
             Setting::Off => true,
         };
-        self.tell_without_policy(set, &commands, plain, &record);
+        self.emit_without_policy(set, &commands, plain, &record);
         if failed && matches!(setting, Setting::Off) {
             self.release(set, target);
         }
@@ -264,7 +264,7 @@ impl Planner {
             conditions: Arc::default(),
         };
         staged.conditions = Arc::new(staged.current_conditions());
-        self.tell_restaged(set, &staged, was_invalid.as_ref(), was_frozen);
+        self.emit_restaged(set, &staged, was_invalid.as_ref(), was_frozen);
         self.put_staged(set, staged);
         if is_new {
             self.find_progress(set);
@@ -329,7 +329,7 @@ impl Planner {
         }
     }
 
-    fn tell_restaged(
+    fn emit_restaged(
         &mut self,
         set: SetId,
         staged: &Staged,

@@ -21,7 +21,7 @@ pub(super) struct Totals {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Ailment {
+enum Problem {
     #[default]
     None,
     Waiting(Waiting),
@@ -36,8 +36,8 @@ pub(in super::super) struct Watched {
     not_ready: u64,
     /// Since when it is not ready.
     since: Option<u64>,
-    ailment: Ailment,
-    ailing_since: u64,
+    problem: Problem,
+    problem_since: u64,
     /// R4.2: what was decided when the node had been down for two minutes.
     blamed: Option<bool>,
     /// R5.2: it was healthy in this attempt.
@@ -157,15 +157,15 @@ impl ReferencePlanner {
             .creates
             .get(&key)
             .is_some_and(super::super::pacing::Requested::has_failed);
-        let ailment = match pod {
+        let problem = match pod {
             Some(pod) if pod.view.health.waiting != Waiting::No => {
-                Ailment::Waiting(pod.view.health.waiting)
+                Problem::Waiting(pod.view.health.waiting)
             }
-            None if admitted && refused => Ailment::CannotCreate,
-            _ => Ailment::None,
+            None if admitted && refused => Problem::CannotCreate,
+            _ => Problem::None,
         };
-        if node.ailment != ailment {
-            (node.ailment, node.ailing_since) = (ailment, tick);
+        if node.problem != problem {
+            (node.problem, node.problem_since) = (problem, tick);
         }
         node.blamed = self.suspected_since(law, name).map(|since| {
             let earlier = node.blamed;
@@ -185,14 +185,14 @@ impl ReferencePlanner {
         if restarts > law.policy.max_restarts {
             return Some("TooManyRestarts");
         }
-        let lasts = |tenths: u64| node.ailing_since + tenths <= tick;
-        let ails = match node.ailment {
-            Ailment::None => None,
-            Ailment::CannotCreate => lasts(300).then_some("CannotCreatePod"),
-            Ailment::Waiting(Waiting::ImagePull | Waiting::No) => {
+        let lasts = |tenths: u64| node.problem_since + tenths <= tick;
+        let failure = match node.problem {
+            Problem::None => None,
+            Problem::CannotCreate => lasts(300).then_some("CannotCreatePod"),
+            Problem::Waiting(Waiting::ImagePull | Waiting::No) => {
                 lasts(1_200).then_some("ImagePullBackOff")
             }
-            Ailment::Waiting(waiting) => lasts(300).then_some(match waiting {
+            Problem::Waiting(waiting) => lasts(300).then_some(match waiting {
                 Waiting::InvalidImageName => "InvalidImageName",
                 Waiting::CreateContainerConfigError => "CreateContainerConfigError",
                 Waiting::CreateContainerError => "CreateContainerError",
@@ -203,7 +203,7 @@ impl ReferencePlanner {
         let late = node.not_ready + run >= tenths(law.policy.healthy_deadline);
         // R4.1: no stage waits for a node that is down.
         let waited_for = law.readiness(name) == Readiness::Ready || !law.skips_down_nodes();
-        ails.or((late && waited_for).then_some("NotAvailable"))
+        failure.or((late && waited_for).then_some("NotAvailable"))
     }
 
     /// R4.2: when a node went down that is still down after two minutes, and that the target may have taken down.
@@ -216,7 +216,7 @@ impl ReferencePlanner {
         let window = signed(tenths(law.policy.blame_window));
         let age = match down.shown {
             Some(shown) => shown.millis_since(pod.view.created),
-            None => (down.at - self.pods[&pod.view.uid].born) * 100,
+            None => (down.at - self.pods[&pod.view.uid].created_tick) * 100,
         };
         let in_window = (0..=window * 100).contains(&age);
         let excused = node.unschedulable || pod.view.health.before == Before::Down;

@@ -2,7 +2,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jiff::Timestamp;
+use kennel_types::Timestamp;
 use tokio::time::timeout;
 
 use super::*;
@@ -40,7 +40,7 @@ impl Fixture {
 
     async fn read(&self, query: &str) -> mpsc::Receiver<Bytes> {
         let (sender, queue) = mpsc::channel(4);
-        let options = Options::parse(&Query::parse(query), Timestamp::UNIX_EPOCH).unwrap();
+        let options = Options::parse(&Query::parse(query), Timestamp::EPOCH).unwrap();
         let log = Log::open(self.path(), options).await.unwrap();
         let running = Arc::clone(&self.running);
         tokio::spawn(log.send(move || running.load(Ordering::Relaxed), sender));

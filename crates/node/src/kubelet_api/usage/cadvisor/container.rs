@@ -1,4 +1,4 @@
-//! What is told of one container: its labels, and what its cgroup and its network say.
+//! The metrics of one container: its labels, and the usage of its cgroup and its network.
 
 use std::fs;
 use std::path::Path;

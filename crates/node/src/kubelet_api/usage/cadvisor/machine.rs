@@ -1,4 +1,4 @@
-//! What is told of the machine as a whole, which cAdvisor calls the container `/`.
+//! The metrics of the whole machine, which cAdvisor calls the container `/`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

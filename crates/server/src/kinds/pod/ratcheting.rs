@@ -1,4 +1,4 @@
-//! Exceptions for stored objects: what was valid when it was stored may stay.
+//! Ratcheting validation: what was valid when it was stored may stay.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::tree::list;
 
 /// The rules that the stored object violates, which its updates may violate, too.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Leniency {
+pub(crate) struct Ratcheting {
     /// Label values in selectors of affinity terms.
     pub selector_values: bool,
     /// Label values in required node affinity.
@@ -19,7 +19,7 @@ pub(crate) struct Leniency {
     pub token_paths: bool,
 }
 
-impl Leniency {
+impl Ratcheting {
     /// The exceptions for updates of a pod or template with this spec.
     pub(crate) fn towards(old: &Value) -> Self {
         let at = Path::default();

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 /// The decision of one authoriser. None can deny: a request that no authoriser allows is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Opinion {
+pub(crate) enum Decision {
     /// With the reason, which may be empty.
     Allow(Cow<'static, str>),
     /// With the reason, which may be empty.
     NoOpinion(Cow<'static, str>),
 }
 
-impl Opinion {
+impl Decision {
     /// Without a reason.
     pub(crate) const NONE: Self = Self::NoOpinion(Cow::Borrowed(""));
 
@@ -29,20 +29,20 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// The first opinion that allows decides; otherwise the reasons are joined. It evaluates opinions only
+    /// The first that allows counts; otherwise the reasons are joined. Evaluates them only
     /// until one allows.
-    pub(crate) fn of(opinions: impl IntoIterator<Item = Opinion>) -> Self {
+    pub(crate) fn of(decisions: impl IntoIterator<Item = Decision>) -> Self {
         let mut reasons: Vec<Cow<'static, str>> = Vec::new();
-        for opinion in opinions {
-            match opinion {
-                Opinion::Allow(reason) => {
+        for decision in decisions {
+            match decision {
+                Decision::Allow(reason) => {
                     return Self {
                         allowed: true,
                         reason: reason.into_owned(),
                     };
                 }
-                Opinion::NoOpinion(reason) if reason.is_empty() => {}
-                Opinion::NoOpinion(reason) => reasons.push(reason),
+                Decision::NoOpinion(reason) if reason.is_empty() => {}
+                Decision::NoOpinion(reason) => reasons.push(reason),
             }
         }
         Self {
@@ -58,18 +58,18 @@ mod tests {
 
     #[test]
     fn the_first_that_allows_decides_and_the_default_is_to_deny() {
-        let no = |why: &'static str| Opinion::NoOpinion(why.into());
-        let yes = |why: &'static str| Opinion::Allow(why.into());
-        let check = |opinions: Vec<Opinion>, allowed: bool, reason: &str| {
-            let verdict = Verdict::of(opinions);
+        let no = |why: &'static str| Decision::NoOpinion(why.into());
+        let yes = |why: &'static str| Decision::Allow(why.into());
+        let check = |decisions: Vec<Decision>, allowed: bool, reason: &str| {
+            let verdict = Verdict::of(decisions);
             assert_eq!(
                 (verdict.allowed, verdict.reason.as_str()),
                 (allowed, reason)
             );
         };
         check(vec![], false, "");
-        check(vec![Opinion::NONE, yes("a"), yes("b")], true, "a");
-        check(vec![no("a"), Opinion::NONE, no("b")], false, "a\nb");
+        check(vec![Decision::NONE, yes("a"), yes("b")], true, "a");
+        check(vec![no("a"), Decision::NONE, no("b")], false, "a\nb");
         check(vec![no("a"), yes("")], true, "");
     }
 }

@@ -1,4 +1,4 @@
-//! Looks after the certificates of a running server: renews those that expire soon, publishes a new CA, warns of what
+//! Renews the certificates of a running server that expire soon, publishes a new CA, warns of what
 //! ends within 30 days, those for etcd included, and deletes revocations and claims of joining machines that are not needed any more.
 
 use std::collections::BTreeMap;
@@ -29,21 +29,21 @@ const COMPONENT: &str = "kennel-server";
 const SERVICE: &str = "kubernetes";
 
 #[derive(Default)]
-pub(crate) struct Upkeep {
+pub(crate) struct CertificateRenewal {
     /// When each certificate, and each problem of a file, was logged last.
     logged: BTreeMap<String, Timestamp>,
 }
 
 /// Runs until it is dropped.
 pub(crate) async fn run(api: Arc<Api>, interval: Duration) {
-    let mut upkeep = Upkeep::default();
+    let mut renewal = CertificateRenewal::default();
     loop {
-        upkeep.pass(&api).await;
+        renewal.pass(&api).await;
         tokio::time::sleep(interval).await;
     }
 }
 
-impl Upkeep {
+impl CertificateRenewal {
     pub(crate) async fn pass(&mut self, api: &Arc<Api>) {
         let certificates = &api.settings.certificates;
         match certificates.renew_due() {

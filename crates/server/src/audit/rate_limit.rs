@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// How often what was counted is written.
 pub(super) const WINDOW: Duration = Duration::from_mins(1);
-/// Requests that are recorded in a window: with the line that counts the others, noise fills the 500 MiB of a log with
+/// Requests that are recorded in a window: with the line that counts the others, such requests fill the 500 MiB of a log with
 /// default sizes in three weeks at the soonest.
 const RECORDED_MAX: u32 = 20;
 /// The same for one address, so that one does not hide the others.
@@ -34,7 +34,7 @@ struct Source {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Noise {
+pub(super) struct RateLimit {
     window_began: Option<Instant>,
     recorded: u32,
     /// In this window, and in earlier ones that no line reports yet.
@@ -44,7 +44,7 @@ pub(super) struct Noise {
     sources: BTreeMap<IpAddr, Source>,
 }
 
-impl Noise {
+impl RateLimit {
     /// Whether a request is to be recorded; otherwise it is counted.
     pub(super) fn admit(&mut self, address: Option<IpAddr>, now: Instant) -> bool {
         if self.is_over(now) {
@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn the_first_ones_of_a_window_are_recorded_and_the_others_counted() {
-        let (mut noise, start) = (Noise::default(), Instant::now());
+        let (mut rate_limit, start) = (RateLimit::default(), Instant::now());
         let mut send = |from: u32, count: u32, now: Instant| {
-            let admitted = (0..count).filter(|_| noise.admit(Some(address(from)), now));
+            let admitted = (0..count).filter(|_| rate_limit.admit(Some(address(from)), now));
             let admitted = admitted.count();
-            (admitted, noise.take(now, false))
+            (admitted, rate_limit.take(now, false))
         };
         assert_eq!(send(1, 100, start), (5, None));
         assert_eq!(send(2, 6, start), (5, None));
@@ -134,17 +134,17 @@ mod tests {
     #[test]
     fn what_was_counted_is_taken_once_when_the_window_is_over_or_the_log_is_closed() {
         for (later, closing) in [(WINDOW, false), (Duration::ZERO, true)] {
-            let (mut noise, start) = (Noise::default(), Instant::now());
-            assert_eq!(noise.take(start, true), None);
+            let (mut rate_limit, start) = (RateLimit::default(), Instant::now());
+            assert_eq!(rate_limit.take(start, true), None);
             for _ in 0..7 {
-                noise.admit(None, start);
-                noise.admit(Some(address(1)), start);
+                rate_limit.admit(None, start);
+                rate_limit.admit(Some(address(1)), start);
             }
-            assert_eq!(noise.take(start, false), None);
-            let counted = noise.take(start + later, closing).unwrap_or_default();
+            assert_eq!(rate_limit.take(start, false), None);
+            let counted = rate_limit.take(start + later, closing).unwrap_or_default();
             assert_eq!(counted.requests, 2);
             assert_eq!(counted.sources, [(address(1), 2)]);
-            assert_eq!(noise.take(start + later, closing), None);
+            assert_eq!(rate_limit.take(start + later, closing), None);
         }
     }
 }

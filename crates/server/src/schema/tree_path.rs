@@ -13,12 +13,12 @@ pub(super) enum Step<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trail<'a> {
+pub(super) struct TreePath<'a> {
     parent: Option<&'a Self>,
     step: Option<Step<'a>>,
 }
 
-impl<'a> Trail<'a> {
+impl<'a> TreePath<'a> {
     pub(super) fn then(&'a self, step: Step<'a>) -> Self {
         Self {
             parent: Some(self),
@@ -40,7 +40,7 @@ impl<'a> Trail<'a> {
 }
 
 /// As strict decoding writes it: `spec.containers[0].image`.
-impl fmt::Display for Trail<'_> {
+impl fmt::Display for TreePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
