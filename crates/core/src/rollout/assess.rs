@@ -222,8 +222,8 @@ fn staged(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment 
             let said = match outline.budget_wait() {
                 None => healthy("updating"),
                 Some(wait) => healthy("updating-waits")
-                    .with("wait", &wait)
                     .with("limit", &wait.limit)
+                    .with("pods", &wait.pods())
                     .with("names", &wait.names()),
             };
             Assessment::new(Outcome::Progressing, Phase::Updating, said)

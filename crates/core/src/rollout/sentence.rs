@@ -53,7 +53,7 @@ pub const SENTENCES: [(&str, &str); 50] = [
     ("updating", "{stage}, {healthy} of {admitted} nodes healthy"),
     (
         "updating-waits",
-        "{stage}, {healthy} of {admitted} nodes healthy; waits: {wait}",
+        "{stage}, {healthy} of {admitted} nodes healthy; waits: maxUnavailable is {limit} and {pods} not available",
     ),
     (
         "baking",
