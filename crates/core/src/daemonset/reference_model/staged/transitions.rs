@@ -128,16 +128,7 @@ impl Checks {
                 let fails = from && (pauses || lost || unclear) && new.reason.is_some();
                 require(fails || commanded, || "R5.3".to_owned())
             }
-            Phase::RollingBack => {
-                let from = goes(old);
-                let back = law.policy.on_failure == OnFailure::Rollback;
-                require(old.stable.is_some(), || "R5.4: no stable".to_owned())?;
-                // R7.
-                let code = new.reason.as_ref().map(|reason| reason.code.as_str());
-                let unclear = code == Some("CheckInconclusive");
-                let fails = from && back && !unclear && code.is_some();
-                require(fails || commanded, || "R5.4".to_owned())
-            }
+            Phase::RollingBack => goes_back(law, old, new, commanded),
             Phase::Held => {
                 require(old.phase == Phase::RollingBack, || "R5.4: held".to_owned())?;
                 let left = law
@@ -260,6 +251,16 @@ fn only_sees(law: &Law<'_>, old: &State, new: &State) -> bool {
     };
     let given = |(key, value): (&String, &String)| law.commands.has(key, value);
     same == *new && new.seen != old.seen && new.seen.iter().all(given)
+}
+
+/// R5.4. Never for an answer that is not clear (R7).
+fn goes_back(law: &Law<'_>, old: &State, new: &State, commanded: bool) -> Checked {
+    let back = law.policy.on_failure == OnFailure::Rollback;
+    require(old.stable.is_some(), || "R5.4: no stable".to_owned())?;
+    let code = new.reason.as_ref().map(|reason| reason.code.as_str());
+    let unclear = code == Some("CheckInconclusive");
+    let fails = goes(old) && back && !unclear && code.is_some();
+    require(fails || commanded, || "R5.4".to_owned())
 }
 
 /// The rollout may fail by itself.
