@@ -17,6 +17,7 @@ export default {
   paused: "在阶段 {stageNumber} / {stageCount}（{stagePolicy}）失败并暂停{why}",
   "awaits-promotion": "阶段 {stageNumber} / {stageCount}（{stagePolicy}）等待批准{why}",
   updating: "阶段 {stageNumber} / {stageCount}（{stagePolicy}），{admitted} 个节点中有 {healthy} 个健康",
+  "updating-waits": "阶段 {stageNumber} / {stageCount}（{stagePolicy}），{admitted} 个节点中有 {healthy} 个健康；等待中：maxUnavailable 为 {limit}，节点 {names} 上的 Pod 不可用",
   baking: "阶段 {stageNumber} / {stageCount}（{stagePolicy}）观察中，{admitted} 个节点中有 {healthy} 个健康",
   "rolling-back": "{hash} 已失败{why}；还有 {n} 个节点要回退到 {stable}",
   held: "{hash} 已失败并被拦住{why}；节点运行 {stable}",

@@ -11,7 +11,7 @@ const CHINESE: &str = include_str!("../page/zh.js");
 const CHINESE_SENTENCES: &str = include_str!("../page/zh_sentences.js");
 
 /// Values that sentences have beside those of the English text.
-const FURTHER: [&str; 4] = ["n", "stageNumber", "stageCount", "stagePolicy"];
+const FURTHER: [&str; 5] = ["n", "names", "stageNumber", "stageCount", "stagePolicy"];
 
 /// The entries of a table: one in each line.
 fn table(text: &'static str) -> BTreeMap<&'static str, Value> {

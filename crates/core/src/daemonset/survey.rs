@@ -16,7 +16,7 @@ use super::pod::is_updated;
 use super::required::SOME_REQUIRED;
 use super::rollout::Budget;
 use super::status::{Counters, StatusCounts};
-use super::view::{DaemonSetView, NodeView, PodView};
+use super::view::{DaemonSetView, NodeView, PodView, Strategy};
 use crate::ids::PodId;
 use crate::rollout::config;
 
@@ -97,6 +97,18 @@ pub(crate) fn current_hash(
         let computed = name::hash(&data::of_template(&set.template), set.collision_count);
         Some(computed).filter(|computed| carried(computed))
     })
+}
+
+/// How many nodes a rollout may leave without an available pod. `None` if that is not what limits it: with `maxSurge`, or
+/// where the limits cannot be read.
+pub(crate) fn max_unavailable(strategy: Strategy, desired: i64) -> Option<i64> {
+    let budget = if strategy.is_on_delete() {
+        Budget::assisted(strategy, desired)
+    } else {
+        Budget::of(strategy, desired)
+    };
+    let budget = budget.filter(|_| !strategy.surges())?;
+    Some(budget.unavailable)
 }
 
 /// Evaluates every node that exists or that pods name.

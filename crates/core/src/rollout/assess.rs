@@ -219,7 +219,14 @@ fn staged(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment 
             paused(outline, said).unwrap_or_else(|| starting(outline))
         }
         Some(Phase::Updating) => {
-            Assessment::new(Outcome::Progressing, Phase::Updating, healthy("updating"))
+            let said = match outline.budget_wait() {
+                None => healthy("updating"),
+                Some(wait) => healthy("updating-waits")
+                    .with("limit", &wait.limit)
+                    .with("pods", &wait.pods())
+                    .with("names", &wait.names()),
+            };
+            Assessment::new(Outcome::Progressing, Phase::Updating, said)
         }
         Some(Phase::Baking) => {
             Assessment::new(Outcome::Progressing, Phase::Baking, healthy("baking"))

@@ -7,7 +7,7 @@
 //!   nodes ─▶ order (the fixed order of nodes, the cut of a stage)
 //!   state ─▶ condition (what kubectl and other tools see)
 //!   template, ConfigMaps ─▶ config (which copies belong to a revision)
-//!   policy, state, totals over the nodes ─▶ machine ─▶ the next state and what to tell people
+//!   policy, state, totals over the nodes ─▶ machine ─▶ the next state and what to tell people (budget_wait)
 //! ```
 //!
 //! For people, from a snapshot of the API:
@@ -22,6 +22,7 @@
 //! [`daemonset`](super::daemonset).
 
 mod assess;
+pub mod budget_wait;
 pub mod check;
 pub mod command;
 pub mod condition;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use kennel_types::Timestamp;
 
+use super::budget_wait::BudgetWait;
 use super::command::{Command, Commands, Extent};
 use super::config;
 use super::order::{Place, Places, seed};
@@ -19,6 +20,7 @@ use crate::daemonset::fit::{Fit, Rules};
 use crate::daemonset::history::Revision;
 use crate::daemonset::pod::is_updated;
 use crate::daemonset::required::SOME_REQUIRED;
+use crate::daemonset::survey::max_unavailable;
 use crate::daemonset::view::{Before, Phase as PodPhase, Readiness, Waiting};
 use crate::daemonset::{DaemonSetView, HASH_LABEL, NodeView, PodView};
 
@@ -83,6 +85,10 @@ pub struct RolloutNode<'a> {
     pub failing: bool,
     /// Its pod was failing before its turn (R5.5).
     pub excused: bool,
+    /// It has an available pod, of whichever revision.
+    pub available: bool,
+    /// It uses up `maxUnavailable` although its turn has not come (R3.3).
+    pub uses_budget: bool,
     /// When its oldest pod of the target was created.
     target_created: Option<Timestamp>,
     place: Place,
@@ -240,7 +246,32 @@ impl<'a> Outline<'a> {
         node.awaits_return = node.is_skipped(self.policy.as_ref())
             && (view.ready == Readiness::Unknown || kept_away);
         node.admitted = self.admits(&node);
+        // What stable does not select lacks nothing.
+        let lacks = !pods.is_empty() || self.fit_of_stable(view).is_some_and(|fit| fit.run);
+        node.uses_budget =
+            lacks && !node.admitted && !node.available && !node.is_skipped(self.policy.as_ref());
         Some(node)
+    }
+
+    /// Nodes whose turn it is wait because others use up `maxUnavailable` (R3.3). Only a controller knows of those that the
+    /// target has taken down.
+    pub fn budget_wait(&self) -> Option<BudgetWait> {
+        let updates = self.standing == Standing::Staged && self.phase() == Some(Phase::Updating);
+        let Commands { pause, freeze, .. } = &self.commands;
+        let halted = pause.is_some() || freeze.is_some();
+        if !updates || halted || matches!(self.setting, Setting::Invalid(_)) {
+            return None;
+        }
+        let set = self.daemon_set;
+        let limit = max_unavailable(set.strategy, set.status.desired)?;
+        let waits = |node: &RolloutNode<'_>| {
+            node.admitted && node.available && !node.healthy && !node.on_target
+        };
+        let holders = self.nodes.iter().filter(|node| node.uses_budget);
+        let names: Vec<&str> = holders.map(|node| &*node.view.name).collect();
+        let total = names.len();
+        let used_up = i64::try_from(total).is_ok_and(|total| total >= limit);
+        (used_up && self.nodes.iter().any(waits)).then(|| BudgetWait::new(limit, names, total))
     }
 
     /// Whether a pod is of the target's revision (R2.2).
@@ -293,6 +324,8 @@ impl<'a> Outline<'a> {
             } else {
                 pods.is_empty()
             },
+            available: pods.iter().any(available),
+            uses_budget: false,
             down: view.ready != Readiness::Ready,
             awaits_return: false,
             failing: target.iter().any(failing),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, SerializeStruct as _, Serializer};
 
 /// Every sentence in English, by its code. `{name}` is a value.
-pub const SENTENCES: [(&str, &str); 49] = [
+pub const SENTENCES: [(&str, &str); 50] = [
     ("frozen", "frozen ({reason}): no pod is created or deleted"),
     (
         "commanded",
@@ -51,6 +51,10 @@ pub const SENTENCES: [(&str, &str); 49] = [
     ("paused", "failed and paused in {stage}{why}"),
     ("awaits-promotion", "{stage} waits for a person{why}"),
     ("updating", "{stage}, {healthy} of {admitted} nodes healthy"),
+    (
+        "updating-waits",
+        "{stage}, {healthy} of {admitted} nodes healthy; waits: maxUnavailable is {limit} and {pods} not available",
+    ),
     (
         "baking",
         "{stage} bakes, {healthy} of {admitted} nodes healthy",

@@ -274,9 +274,11 @@ fn problems(
     policy: Option<&Policy>,
     explain: impl Fn(&str) -> Option<String>,
 ) -> Vec<Problem> {
+    let waits = outline.budget_wait().is_some();
     let ails = |node: &&super::outline::RolloutNode<'_>| {
         let late = node.admitted && !node.healthy && node.on_target;
-        (node.failing && node.on_target) || (late && !node.is_skipped(policy))
+        let holds_up = waits && node.uses_budget;
+        (node.failing && node.on_target) || (late && !node.is_skipped(policy)) || holds_up
     };
     let nodes = outline.nodes.iter().filter(ails);
     let problem = |node: &super::outline::RolloutNode<'_>| {

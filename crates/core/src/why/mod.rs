@@ -110,7 +110,7 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
     staged::judge_by_stable(&mut survey, &rollout);
     let rules = Rules::of_template(&snapshot.daemon_set.template, SOME_REQUIRED);
     let asked = |name: &&Arc<str>| snapshot.only.as_deref().is_none_or(|only| only == &***name);
-    let busy = rollout::busy(snapshot, &survey);
+    let busy = rollout::busy(snapshot, &survey, &rollout);
     let turns = staged::Turns::of(&rollout);
     let typos = Typos::of(&snapshot.daemon_set.template, &rules, &snapshot.nodes);
     let nodes = survey.nodes.keys().filter(asked).map(|name| {

@@ -6,9 +6,8 @@ use super::{Case, Snapshot, SurveyedPod, pod, staged};
 use crate::daemonset::survey::Survey;
 use crate::daemonset::view::Strategy;
 use crate::natural;
-
-/// How many of the nodes that use up the rollout budget are named.
-const NAMED: usize = 3;
+use crate::rollout::budget_wait::NAMED;
+use crate::rollout::outline::Outline;
 
 pub(super) fn find(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
     let mut finding = template_finding(case, standing);
@@ -58,9 +57,17 @@ fn template_finding(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
     }
 }
 
-/// The nodes that use up the rollout budget.
-pub(super) fn busy<'a>(snapshot: &Snapshot, survey: &'a Survey<'_>) -> Vec<&'a str> {
+/// The nodes that use up the rollout budget. With a policy, nodes that are down may use none (R4.1).
+pub(super) fn busy<'a>(
+    snapshot: &Snapshot,
+    survey: &'a Survey<'_>,
+    outline: &Outline<'_>,
+) -> Vec<&'a str> {
     let surges = snapshot.daemon_set.strategy.surges();
+    let skipped = |name: &str| {
+        let node = outline.node(name);
+        node.is_some_and(|(_, node)| node.is_skipped(outline.policy.as_ref()))
+    };
     let counts = |place: &super::SurveyedNode<'_>| {
         if surges {
             place.rollout.surge
@@ -69,7 +76,8 @@ pub(super) fn busy<'a>(snapshot: &Snapshot, survey: &'a Survey<'_>) -> Vec<&'a s
         }
     };
     let busy = survey.nodes.iter().filter(|(_, place)| counts(place));
-    let mut busy: Vec<&str> = busy.map(|(name, _)| &**name).collect();
+    let busy = busy.map(|(name, _)| &**name).filter(|name| !skipped(name));
+    let mut busy: Vec<&str> = busy.collect();
     busy.sort_by(|a, b| natural::compare(a, b));
     busy
 }

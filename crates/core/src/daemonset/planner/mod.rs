@@ -311,6 +311,7 @@ impl Planner {
             self.sync_history(set);
             self.advance_staged(set);
             self.dispatch(set);
+            self.note_budget_wait(set);
             self.dispatch_status(set);
         }
     }

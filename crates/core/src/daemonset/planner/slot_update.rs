@@ -39,11 +39,19 @@ impl Planner {
             return;
         };
         let known = &mut self.sets[set];
+        let used_budget = known.slot(node).rollout.unavailable;
         if let Some(at) = apply(known, node, &self.nodes, &decision) {
             self.timers.at(at, Recheck::Slot(set, node));
         }
         let staged = known.staged.as_mut();
         let staged = staged.expect("only DaemonSets with a policy come here");
+        let held = used_budget && !staged.slot(node).counts.pending;
+        let holds = decision.rollout.unavailable && !new.counts.pending;
+        if held != holds {
+            let key = (order(known.seed, self.nodes.seed(node)), node);
+            update_queue(&mut staged.budget_holders, key, held, holds);
+            staged.budget_holders_changed = true;
+        }
         let failure = new.untold_failure();
         staged.note_health(&mut new, self.steady);
         if let Some(at) = staged.enter(node, new) {

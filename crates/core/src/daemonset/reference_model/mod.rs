@@ -110,6 +110,7 @@ enum Pending {
     Status(Uid),
     NewRevision(Uid),
     Record(Uid),
+    Check,
     /// Stable's revision, which was deleted.
     Remade(Uid),
     Revision(Uid, Uid),
@@ -150,7 +151,14 @@ pub(super) fn text(action: &Action) -> (String, Option<Ticket>) {
             let note = format!("{kind} {} {}", note.reason, note.message);
             (format!("{} {note}", daemon_set.uid), None)
         }
-        Action::Check { daemon_set, .. } => (format!("{} check", daemon_set.uid), None),
+        Action::Check {
+            ticket,
+            daemon_set,
+            request,
+        } => {
+            let text = staged::check_text(request);
+            (format!("{} {text}", daemon_set.uid), Some(*ticket))
+        }
         // The model has no required DaemonSets.
         Action::RemoveTaint { node, .. } | Action::EmitOnNode { node, .. } => {
             (node.to_string(), None)
@@ -258,7 +266,8 @@ impl ReferencePlanner {
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
             Event::Namespace { name, annotations } => self.on_namespace(name, annotations),
-            Event::Config(_) | Event::CheckFinished { .. } | Event::TaintRemoved { .. } => {}
+            Event::CheckFinished { ticket, answer } => self.check_finished(ticket, answer),
+            Event::Config(_) | Event::TaintRemoved { .. } => {}
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::Tick => {}
         }

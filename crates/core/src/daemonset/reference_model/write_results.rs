@@ -33,6 +33,8 @@ impl ReferencePlanner {
             }
             Pending::Status(uid) => self.status_write_finished(ticket, &uid, outcome),
             Pending::Record(uid) => self.record_written(ticket, &uid, outcome),
+            // Its answer is an event of its own.
+            Pending::Check => {}
             Pending::Remade(uid) => self.remade_finished(ticket, &uid, outcome),
             Pending::NewRevision(uid) => self.new_revision_finished(ticket, &uid, outcome),
             Pending::Revision(uid, revision) => {

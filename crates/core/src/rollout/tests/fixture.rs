@@ -196,6 +196,14 @@ impl Fixture {
         self
     }
 
+    /// The pod on a node is not ready.
+    pub(crate) fn unready(mut self, node: &str) -> Self {
+        let mut pods = self.pods.iter_mut();
+        let found = pods.find(|pod| pod.bound_to.as_deref() == Some(node));
+        found.unwrap().ready_since = None;
+        self
+    }
+
     pub(crate) fn outline(&self) -> Outline<'_> {
         Outline::of(&Input {
             daemon_set: &self.set,

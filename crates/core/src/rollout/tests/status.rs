@@ -77,6 +77,41 @@ fn an_updating_stage_shows_what_its_nodes_wait_for() {
 }
 
 #[test]
+fn r3_3_a_stage_that_waits_for_the_budget_says_which_nodes_use_it_up() {
+    // One of stage 2 has not had its turn, and maxUnavailable is 1.
+    let fixture = || {
+        let order = in_stage_two(Phase::Updating).order();
+        let fixture = in_stage_two(Phase::Updating).pod(&order[2], "old");
+        (fixture, order)
+    };
+    let (waiting, order) = fixture();
+    let last = order[9].clone();
+    let message = format!(
+        "stage 2 of 4 (30% 30m), 2 of 3 nodes healthy; \
+         waits: maxUnavailable is 1 and the pod on node {last} is not available"
+    );
+    let waiting = waiting.unready(&last);
+    let status = check(&waiting, Outcome::Progressing, "Updating", &message);
+    assert_eq!(status.problems[0].node, last);
+    let free = "stage 2 of 4 (30% 30m), 2 of 3 nodes healthy";
+    // A node that is down uses no budget (R4.1), nor does one whose turn has come wait for itself.
+    let down = fixture().0.unready(&last).down(&last);
+    check(&down, Outcome::Progressing, "Updating", free);
+    let in_between = fixture().0.unready(&order[2]);
+    check(&in_between, Outcome::Progressing, "Updating", free);
+    // With a larger budget it goes on.
+    let (mut larger, _) = fixture();
+    let limits = serde_json::json!({"rollingUpdate": {"maxUnavailable": 2}});
+    larger.set.strategy = crate::daemonset::view::Strategy::parse(&limits);
+    check(
+        &larger.unready(&last),
+        Outcome::Progressing,
+        "Updating",
+        free,
+    );
+}
+
+#[test]
 fn a_stage_waits_for_a_person() {
     let fixture = in_stage_two(Phase::AwaitingPromotion);
     let message = "stage 2 of 4 (30% 30m) waits for a person";

@@ -87,6 +87,35 @@ fn r9_4_a_node_waits_for_its_stage() {
 }
 
 #[test]
+fn r3_3_a_node_in_its_turn_says_which_nodes_use_up_the_budget() {
+    let fixture = staged(Judged::Progressing, Phase::Updating, Cut::Nothing);
+    let order = order(&fixture);
+    let mut fixture = staged(
+        Judged::Progressing,
+        Phase::Updating,
+        Cut::Node(order[0].clone()),
+    );
+    let pods = &mut fixture.0.pods;
+    let failing = pods
+        .iter_mut()
+        .find(|pod| pod.view.bound_to.as_deref() == Some(order[2].as_str()));
+    failing.unwrap().view.ready_since = None;
+    let first = fixture.on(&order[0]);
+    assert_eq!((first.verdict, first.cause), (RUNS, Cause::WaitsForBudget));
+    let third = &order[2];
+    let message = format!(
+        "runs the old template and waits for its turn: maxUnavailable allows 1 node without an available pod, \
+         and that is {third}"
+    );
+    assert_eq!(first.message, message);
+    let note = format!(
+        "rollout: stage 1 of 3 (1), 0 of 1 nodes healthy; \
+         waits: maxUnavailable is 1 and the pod on node {third} is not available"
+    );
+    assert_eq!(fixture.answer().notes[0].message, note);
+}
+
+#[test]
 fn the_note_says_where_the_rollout_stands() {
     let fixture = staged(Judged::Progressing, Phase::Updating, Cut::Nothing);
     let first = order(&fixture)[0].clone();

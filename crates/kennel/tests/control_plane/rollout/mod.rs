@@ -2,6 +2,7 @@
 //! `kennel_core::rollout`.
 
 mod assist;
+mod budget;
 mod checks;
 mod command_line;
 mod commands;

@@ -156,6 +156,7 @@ impl Staged {
         self.cut = Cutoff::Nothing;
         self.before_cut = 0;
         self.totals = Totals::default();
+        self.budget_holders.clear();
         self.outage.set(None);
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];

@@ -113,7 +113,10 @@ impl Planner {
                     self.ignore_command(set, key, &value);
                 }
             }
-            Step::Check => self.ask_check(set),
+            Step::Check => {
+                self.unstick(set);
+                self.ask_check(set);
+            }
             Step::Wait(wake) => self.wait(set, wake),
         }
     }

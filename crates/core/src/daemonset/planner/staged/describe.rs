@@ -46,12 +46,14 @@ impl Planner {
         }
     }
 
-    /// The nodes that are not healthy in a rollout without progress, and the commonest cause that is known (R5.2). Those
-    /// that have not had their turn come last: the others hold them up.
+    /// What holds up a rollout without progress (R5.2): the nodes that are not healthy and the commonest cause that is
+    /// known, and those that use up the budget although it is not their turn. Nodes that wait are named last: the others hold
+    /// them up. They are not named where nothing but the budget does.
     pub(super) fn laggards(&self, set: SetId) -> String {
         let Some(staged) = self.sets[set].staged.as_deref() else {
             return String::new();
         };
+        let budget_wait = self.budget_wait(set);
         let mut by_cause: BTreeMap<Cause, usize> = BTreeMap::new();
         let (mut begun, mut waiting) = (Vec::new(), Vec::new());
         for (_, _, node) in staged.places.iter() {
@@ -74,21 +76,36 @@ impl Planner {
                 waiting.push(node);
             }
         }
+        let held_up = waiting.len();
+        let waits = if held_up == 1 {
+            "node waits"
+        } else {
+            "nodes wait"
+        };
+        if let Some(wait) = budget_wait.as_ref().filter(|_| begun.is_empty()) {
+            return format!("{wait}, so {held_up} {waits}; {}", self.see(set));
+        }
         begun.append(&mut waiting);
         let most = by_cause.into_iter().max_by_key(|(_, nodes)| *nodes);
         let most = most.map_or(String::new(), |(cause, _)| {
             format!(" (commonest cause: {})", cause.code())
         });
+        let wait = budget_wait.map_or(String::new(), |wait| format!("; {wait}"));
         let total = begun.len();
         format!(
-            "{total} {} not yet{most}: {}",
+            "{total} {} not yet{most}: {}{wait}; {}",
             if total == 1 { "is" } else { "are" },
-            self.some_of(set, &begun, total),
+            self.names_of(&begun, total),
+            self.see(set),
         )
     }
 
     /// The first of these nodes, how many more there are of all, and the command that shows them.
     fn some_of(&self, set: SetId, nodes: &[NodeId], total: usize) -> String {
+        format!("{}; {}", self.names_of(nodes, total), self.see(set))
+    }
+
+    fn names_of(&self, nodes: &[NodeId], total: usize) -> String {
         let names: Vec<&str> = nodes
             .iter()
             .take(NAMED)
@@ -98,13 +115,15 @@ impl Planner {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
+        format!("{}{more}", names.join(", "))
+    }
+
+    /// The command that shows more.
+    fn see(&self, set: SetId) -> String {
         let Identity {
             namespace, name, ..
         } = &*self.sets[set].reference;
-        format!(
-            "{}{more}; see kennel rollout status {name} -n {namespace}",
-            names.join(", ")
-        )
+        format!("see kennel rollout status {name} -n {namespace}")
     }
 
     /// What tells that a stage without a bake is complete: the next transition says only what follows (R9.2).

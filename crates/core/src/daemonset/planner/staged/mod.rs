@@ -6,6 +6,7 @@
 //!   decide, judge: one node ─▶ which revision it is driven to, is it healthy, has it failed ─▶ totals
 //!   admission: the rollout's nodes in order, and the cut
 //!   start, advance: totals and time ─▶ the next state; stall: when the last node became healthy
+//!   budget_wait: whether nodes whose turn it is not use up the budget
 //!   record: writes it to the target's revision before anything follows from it; describe: its reason and events
 //!   blueprint: the pod to create on a node
 //!   command: commands that do nothing
@@ -15,6 +16,7 @@
 mod admission;
 mod advance;
 mod blueprint;
+mod budget_wait;
 mod check;
 mod command;
 mod decide;
@@ -40,9 +42,10 @@ use kennel_types::{Monotonic, Timestamp};
 use super::super::fit::Rules;
 use super::super::pod::Blueprint;
 use super::chunked_vec::ChunkedVec;
-use super::sets::ActiveRevision;
+use super::sets::{ActiveRevision, Queue};
 use super::symbols::Symbol;
 use crate::ids::NodeId;
+use crate::rollout::budget_wait::BudgetWait;
 use crate::rollout::command::Commands;
 use crate::rollout::condition::Conditions;
 use crate::rollout::machine::Totals;
@@ -105,6 +108,13 @@ pub(super) struct Staged {
     /// How many of the rollout's nodes lie up to the cut.
     before_cut: i64,
     pub(super) totals: Totals,
+    /// Nodes that use up budget although the rollout does not change them at present: their turn has not come, or the
+    /// target has taken them down (R4.2).
+    pub(super) budget_holders: Queue,
+    /// Since [`budget_wait`](Self::budget_wait) was noted.
+    pub(super) budget_holders_changed: bool,
+    /// Such nodes hold the rollout up.
+    budget_wait: Option<BudgetWait>,
     pub(super) slots: ChunkedVec<StagedSlot>,
     phase: PhaseClock,
     /// When the timer of the rollout as a whole fires.

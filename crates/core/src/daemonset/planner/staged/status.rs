@@ -45,7 +45,11 @@ impl Staged {
             (Phase::Updating | Phase::Baking, Some(pause)) => {
                 conditions(false, false, "Paused", &format!("{text}: {pause}"))
             }
-            (Phase::Updating, None) => conditions(true, false, "Updating", &text),
+            (Phase::Updating, None) => {
+                let wait = self.budget_wait.as_ref();
+                let wait = wait.map_or_else(String::new, |wait| format!("; waits: {wait}"));
+                conditions(true, false, "Updating", &format!("{text}{wait}"))
+            }
             (Phase::Baking, None) => conditions(true, false, "Baking", &text),
             (Phase::AwaitingPromotion, _) => {
                 let reason = if code.is_empty() {

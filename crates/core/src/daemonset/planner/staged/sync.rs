@@ -11,6 +11,7 @@ use super::super::super::history::Revision;
 use super::super::super::pod::Blueprint;
 use super::super::Planner;
 use super::super::chunked_vec::ChunkedVec;
+use super::super::sets::Queue;
 use super::super::symbols::Symbol;
 use super::admission::Values;
 use super::check::CheckProgress;
@@ -250,6 +251,9 @@ impl Planner {
             cut: Cutoff::Nothing,
             before_cut: 0,
             totals: Totals::default(),
+            budget_holders: Queue::new(),
+            budget_holders_changed: false,
+            budget_wait: None,
             slots: retained.slots,
             phase: retained.phase,
             wake_at: Monotonic::START,
@@ -311,7 +315,8 @@ impl Planner {
             } else {
                 self.phase_clock(record, old.requested)
             },
-            check: if same_phase {
+            // What another check has said does not count (R1.3).
+            check: if same_phase && old.policy.check == derived.policy.check {
                 old.check.clone()
             } else {
                 CheckProgress::default()

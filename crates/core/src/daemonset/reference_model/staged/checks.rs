@@ -27,6 +27,8 @@ pub(super) struct Checks {
     /// When a state with this time was requested: times are written in whole seconds.
     pub(super) requested: BTreeMap<(Uid, Timestamp), Timestamp>,
     pub(super) bakes: BTreeMap<StageKey, Timestamp>,
+    /// Stages whose check has passed (R7).
+    pub(super) passed: BTreeSet<StageKey>,
     /// Commands that were taken away: they may be given again.
     pub(super) withdrawn: BTreeSet<(String, String)>,
     /// What was written last.
@@ -175,7 +177,9 @@ impl Checks {
         if let Some(before) = same_attempt {
             // A policy may have fewer stages by now.
             let full = state.accepted == Accepted::All;
-            require(before.stage <= state.stage || full, || {
+            // Nor has what a person has released (R5.6) any.
+            let released = new.verdict.is_none();
+            require(before.stage <= state.stage || full || released, || {
                 format!("back to stage {} from {before:?}", state.stage)
             })?;
             if before.stage < state.stage {

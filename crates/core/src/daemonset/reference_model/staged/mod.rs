@@ -23,4 +23,4 @@ mod stepping;
 mod transitions;
 
 pub(super) use judging::signed;
-pub(super) use model::{Rollout, record_text};
+pub(super) use model::{Rollout, check_text, record_text};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use kennel_types::Timestamp;
 
-use super::super::super::event::{Answer, Object, Outcome, Ticket, Write};
+use super::super::super::event::{
+    Answer, CheckAnswer, CheckRequest, Object, Outcome, Ticket, Write,
+};
 use super::super::super::history::Revision;
 use super::super::pacing::Requested;
 use super::super::rules::is_available;
@@ -48,6 +50,17 @@ impl Basis {
     }
 }
 
+/// R7: what the check of the present phase has said so far.
+#[derive(Default)]
+pub(super) struct Asked {
+    /// The answer that counts.
+    pub(super) answer: Option<CheckAnswer>,
+    pub(super) open: Option<Ticket>,
+    pub(super) times: u32,
+    /// After an answer that is not clear.
+    pub(super) not_before: Option<Timestamp>,
+}
+
 /// See the [module](self).
 pub(in super::super) struct Rollout {
     basis: Basis,
@@ -61,6 +74,7 @@ pub(in super::super) struct Rollout {
     stuck: bool,
     pub(super) began: Timestamp,
     pub(super) progressed: Timestamp,
+    pub(super) asked: Asked,
     /// The model has not looked at the nodes yet: their pods tell when they became healthy.
     is_new: bool,
     /// Commands that were carried out and taken away since: they may be given again.
@@ -80,10 +94,17 @@ impl Rollout {
             let state = basis.record.state.as_ref();
             state.map(|s| (s.attempt, s.stage, s.phase, s.since))
         };
-        let began = if phase(&self.basis) == phase(&basis) {
+        let same_phase = phase(&self.basis) == phase(&basis);
+        let began = if same_phase {
             self.began
         } else {
             basis.began(now)
+        };
+        // R1.3: another check has said nothing yet.
+        let asked = if same_phase && self.policy.check == policy.check {
+            self.asked
+        } else {
+            Asked::default()
         };
         let attempt = |basis: &Basis| basis.record.state.as_ref().map(|s| s.attempt);
         let mut withdrawn = basis.withdrawn();
@@ -101,6 +122,7 @@ impl Rollout {
             revisions: claimed.to_vec(),
             stuck: false,
             began,
+            asked,
             // R5.2: what is paused does not count.
             progressed: if self.basis.is_paused() {
                 now
@@ -128,7 +150,14 @@ pub(in super::super) fn record_text(write: &Write) -> Option<String> {
     // The commonest cause of failure is for people.
     let reason = |state: &State| {
         let code = state.reason.as_ref().map(|reason| reason.code.clone())?;
-        let known = ["Aborted", "DeadlineExceeded", "NoNodes"];
+        let known = [
+            "Aborted",
+            "CheckFailed",
+            "CheckInconclusive",
+            "DeadlineExceeded",
+            "NoNodes",
+            "RevisionLost",
+        ];
         Some(if known.contains(&code.as_str()) {
             code
         } else {
@@ -145,6 +174,16 @@ pub(in super::super) fn record_text(write: &Write) -> Option<String> {
         "record {} at {version}: {:?} {state:?}",
         revision.name, record.verdict
     ))
+}
+
+/// What a check is asked.
+pub(in super::super) fn check_text(request: &CheckRequest) -> String {
+    let CheckRequest {
+        check,
+        revision,
+        state,
+    } = request;
+    format!("check {check:?} of {revision} in {state}")
 }
 
 /// R9.4: when each stage of the attempt was the present one.
@@ -270,6 +309,7 @@ impl ReferencePlanner {
                 stuck: false,
                 began,
                 progressed: began,
+                asked: Asked::default(),
                 is_new: true,
                 nodes: BTreeMap::new(),
             },
@@ -380,6 +420,15 @@ impl ReferencePlanner {
         let before = self.ignored_before(uid, &law);
         match super::stepping::step(&law, rollout, totals, self.now, &before) {
             super::stepping::Next::Nothing => self.set_unstuck(uid),
+            super::stepping::Next::Ask => {
+                let request = CheckRequest {
+                    check: law.policy.check.clone().unwrap(),
+                    revision: law.target.hash().into(),
+                    state: serde_json::to_string(&law.record.state).unwrap(),
+                };
+                self.set_unstuck(uid);
+                self.ask(uid, &request);
+            }
             super::stepping::Next::Tell(key, value) => {
                 let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
                 rollout.withdrawn.remove(&(key.to_owned(), value));
@@ -447,6 +496,38 @@ impl ReferencePlanner {
             }
         }
         ignored
+    }
+
+    /// R7: asked once at a time, and a minute after an answer that is not clear.
+    fn ask(&mut self, uid: &Uid, request: &CheckRequest) {
+        let now = self.now;
+        let rollout = self.sets[uid].rollout.as_ref().unwrap();
+        let waits = rollout.asked.not_before.is_some_and(|at| at > now);
+        if waits || rollout.asked.open.is_some() {
+            return;
+        }
+        let ticket = self.request(uid, &check_text(request), "".into(), Pending::Check);
+        let asked = &mut self.set_mut(uid).rollout.as_mut().unwrap().asked;
+        asked.open = Some(ticket);
+        asked.times += 1;
+    }
+
+    pub(in super::super) fn check_finished(&mut self, ticket: Ticket, answer: CheckAnswer) {
+        let now = self.now;
+        self.pending.remove(&ticket);
+        let rollouts = self.sets.values_mut();
+        let mut rollouts = rollouts.filter_map(|set| set.rollout.as_mut());
+        let Some(rollout) = rollouts.find(|rollout| rollout.asked.open == Some(ticket)) else {
+            return;
+        };
+        let asked = &mut rollout.asked;
+        asked.open = None;
+        // It is asked again twice, a minute apart.
+        if matches!(answer, CheckAnswer::Inconclusive(_)) && asked.times < 3 {
+            asked.not_before = Some(now.saturating_add_millis(60_000));
+        } else {
+            asked.answer = Some(answer);
+        }
     }
 
     /// Nothing waits to be written any more.

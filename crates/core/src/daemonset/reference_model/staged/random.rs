@@ -1,5 +1,7 @@
 //! Random histories of rollouts: policies, commands, templates, nodes, pods, failed writes and kills in any order.
 
+use std::collections::BTreeSet;
+
 use kennel_test_support::with_seeds;
 
 use super::super::super::event::CheckAnswer;
@@ -39,7 +41,21 @@ const VALUES: [(&str, &[&str]); 10] = [
     ("policy", &["none"]),
 ];
 
-const CHECK: (&str, &str) = ("check", "webhook https://gate.example/ok");
+/// The values that `check` takes (R7).
+const CHECKS: [&str; 2] = [
+    "webhook https://gate.example/ok",
+    "prometheus errors{version=\"$revision\"} < 1",
+];
+
+/// What happens with checks in a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CheckPolicy {
+    Never,
+    /// The same check all the time.
+    Always,
+    /// They come, go and change like the rest of the policy. For a while all answers are the same.
+    Changing,
+}
 
 fn answer_some_check(rollouts: &mut Rollouts) {
     let answer = match rollouts.rng.u8(..40) {
@@ -50,6 +66,44 @@ fn answer_some_check(rollouts: &mut Rollouts) {
     };
     rollouts.answer_check(answer);
 }
+
+/// One of the answers is the present one.
+fn change_answers(rollouts: &mut Rollouts) -> Option<CheckAnswer> {
+    Some(match rollouts.rng.u8(..8) {
+        0 | 1 => CheckAnswer::Failed("no".to_owned()),
+        2 | 3 => CheckAnswer::Inconclusive("no answer".to_owned()),
+        4..7 => CheckAnswer::Passed,
+        _ => return None,
+    })
+}
+
+fn change_check(rollouts: &mut Rollouts) {
+    let check = CHECKS[rollouts.rng.usize(..CHECKS.len())];
+    match rollouts.rng.u8(..8) {
+        0 => rollouts.unannotate("check"),
+        1 => rollouts.set_default("check", Some(check)),
+        2 => rollouts.set_default("check", None),
+        _ => rollouts.annotate(&[("check", check)]),
+    }
+}
+
+/// Phases and their reasons that random histories come to; no reason where there is none.
+const REACHED: [&str; 14] = [
+    "Updating ",
+    "Baking ",
+    "AwaitingPromotion ",
+    "AwaitingPromotion NoNodes",
+    "Paused Aborted",
+    "Paused CheckFailed",
+    "Paused CheckInconclusive",
+    "Paused DeadlineExceeded",
+    "Paused NotAvailable",
+    "RollingBack Aborted",
+    "RollingBack CheckFailed",
+    "Held Aborted",
+    "Held CheckFailed",
+    "Complete ",
+];
 
 /// Templates that select every node, and one that selects only some.
 const TEMPLATES: [u32; 6] = [0, 1, 2, 3, 4, 5];
@@ -312,29 +366,38 @@ fn recreate_in_stages(rollouts: &mut Rollouts) {
     assert_eq!(rollouts.available(0), 2, "{:#?}", rollouts.log);
 }
 
-fn run(seed: u64, compare: bool) {
+fn run(seed: u64, compare: bool, checks: CheckPolicy) -> BTreeSet<String> {
     let policy = [
         ("stages", "1 1m, 50% 30s, 100%"),
         ("healthy-deadline", "2m"),
     ];
     let mut rollouts = Rollouts::new(seed, 5, rolling(1, 0), &policy, compare);
-    if !compare {
-        // The reference model knows neither checks nor what answers them.
-        rollouts.annotate(&[CHECK]);
+    if checks != CheckPolicy::Never {
+        rollouts.annotate(&[("check", CHECKS[0])]);
     }
     if seed.is_multiple_of(3) {
         recreate_in_stages(&mut rollouts);
     }
+    let mut answer = None;
     for step in 0..1_500 {
         if step % 12 == 0 {
             disturb(&mut rollouts);
         }
+        if checks == CheckPolicy::Changing && step % 60 == 0 {
+            change_check(&mut rollouts);
+            answer = change_answers(&mut rollouts);
+        }
         calm_step(&mut rollouts, false);
-        answer_some_check(&mut rollouts);
+        match &answer {
+            Some(answer) if rollouts.rng.bool() => drop(rollouts.answer_check(answer.clone())),
+            Some(_) => {}
+            None => answer_some_check(&mut rollouts),
+        }
     }
     heal(&mut rollouts);
     rollouts.settle();
     check_rest(&rollouts);
+    rollouts.reached
 }
 
 #[test]
@@ -343,7 +406,11 @@ fn r3_to_r8_every_request_of_random_histories_follows_the_rules() {
     // second a deletion does not show within five minutes.
     let chained = [9_707_553_103_638_287_361, 6_585_660_050_552_713_239];
     let seeds = fixed_seeds(20).chain(chained);
-    with_seeds(seeds, |seed| run(seed, false));
+    with_seeds(seeds, |seed| {
+        let known = chained.contains(&seed);
+        let checks = [CheckPolicy::Changing, CheckPolicy::Always][usize::from(known)];
+        run(seed, false, checks);
+    });
 }
 
 #[test]
@@ -352,5 +419,21 @@ fn both_planners_agree_in_random_rollouts() {
     // `maxSurge` leads from a target that does not select all nodes.
     let chained = [9_459_390_384_939_858_992, 15_796_476_859_011_627_370];
     let seeds = fixed_seeds(6).chain(chained);
-    with_seeds(seeds, |seed| run(seed, true));
+    with_seeds(seeds, |seed| {
+        let known = chained.contains(&seed);
+        let checks = [CheckPolicy::Changing, CheckPolicy::Never][usize::from(known)];
+        run(seed, true, checks);
+    });
+}
+
+#[test]
+fn random_histories_reach_every_phase_and_reason() {
+    let reached: BTreeSet<String> = (0..100)
+        .flat_map(|seed| run(seed, false, CheckPolicy::Changing))
+        .collect();
+    let missing: Vec<&str> = REACHED
+        .into_iter()
+        .filter(|known| !reached.contains(*known))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} is missing: {reached:?}");
 }

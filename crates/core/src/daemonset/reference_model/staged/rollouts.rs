@@ -14,7 +14,7 @@ use super::super::super::planner::Planner;
 use super::super::super::view::{Phase, PodView, Readiness, Strategy};
 use super::super::fake_cluster::{FakeCluster, KINDS, Kind, failed, template};
 use super::super::{ReferencePlanner, Uid, text};
-use super::checks::{Checked, Checks};
+use super::checks::{Checked, Checks, StageKey};
 use super::observed::Observed;
 use crate::rollout::PREFIX;
 use crate::rollout::state::Record;
@@ -39,6 +39,14 @@ const EVENTS: [&str; 16] = [
     "StateNotWritten",
 ];
 
+/// A check that has been asked and not answered.
+struct AskedCheck {
+    real: Ticket,
+    model: Option<Ticket>,
+    /// The stage that is checked.
+    stage: Option<StageKey>,
+}
+
 struct InFlight {
     real: Ticket,
     model: Option<Ticket>,
@@ -59,8 +67,7 @@ pub(super) struct Rollouts {
     model: Option<ReferencePlanner>,
     in_flight: Vec<InFlight>,
     results: Vec<(InFlight, Outcome)>,
-    /// Checks that have been asked and not answered.
-    asked: Vec<Ticket>,
+    asked: Vec<AskedCheck>,
     /// States whose controller is dead and that the API server has not received yet.
     late: Vec<InFlight>,
     pub(super) uid: Uid,
@@ -73,6 +80,8 @@ pub(super) struct Rollouts {
     pub(super) sick: BTreeSet<Uid>,
     pub(super) log: VecDeque<String>,
     pub(super) kills: u32,
+    /// The phases that have been written, with their reasons.
+    pub(super) reached: BTreeSet<String>,
 }
 
 impl Rollouts {
@@ -109,6 +118,7 @@ impl Rollouts {
             sick: BTreeSet::new(),
             log: VecDeque::new(),
             kills: 0,
+            reached: BTreeSet::new(),
         };
         for number in 0..nodes {
             rollouts.cluster.add_node(&format!("node-{number}"));
@@ -148,6 +158,7 @@ impl Rollouts {
             }
         }
         self.asked.clear();
+        self.checks.passed.clear();
         self.planner = Planner::new(self.options);
         self.started = self.cluster.now;
         let compares = self.model.is_some();
@@ -179,10 +190,15 @@ impl Rollouts {
         if let (Event::WriteFinished { outcome, .. }, Some(answered)) = (&event, answered) {
             self.observed.answer(&answered.write, outcome);
         }
+        self.apply_observed(event, answered.and_then(|answered| answered.model));
+    }
+
+    /// `asked`: the reference model's ticket of what the event answers.
+    fn apply_observed(&mut self, event: Event, asked: Option<Ticket>) {
         self.log(format!("{event:?}"));
         self.planner.apply(self.cluster.now, event.clone());
         let actions = self.planner.take_actions();
-        let tickets = self.compare(event, answered, &actions);
+        let tickets = self.compare(event, asked, &actions);
         for action in actions {
             match action {
                 Action::Emit { note, .. } => {
@@ -201,7 +217,14 @@ impl Rollouts {
                     };
                     self.request(request);
                 }
-                Action::Check { ticket, .. } => self.asked.push(ticket),
+                Action::Check { ticket, .. } => {
+                    let asked = AskedCheck {
+                        real: ticket,
+                        model: tickets.get(&ticket).copied(),
+                        stage: self.checked_stage(),
+                    };
+                    self.asked.push(asked);
+                }
                 Action::RemoveTaint { .. } | Action::EmitOnNode { .. } => {}
             }
         }
@@ -218,15 +241,18 @@ impl Rollouts {
     fn compare(
         &mut self,
         event: Event,
-        answered: Option<&InFlight>,
+        asked: Option<Ticket>,
         actions: &[Action],
     ) -> BTreeMap<Ticket, Ticket> {
         let Some(model) = &mut self.model else {
             return BTreeMap::new();
         };
-        let event = match (event, answered.and_then(|answered| answered.model)) {
+        let event = match (event, asked) {
             (Event::WriteFinished { outcome, .. }, Some(ticket)) => {
                 Event::WriteFinished { ticket, outcome }
+            }
+            (Event::CheckFinished { answer, .. }, Some(ticket)) => {
+                Event::CheckFinished { ticket, answer }
             }
             (other, _) => other,
         };
@@ -295,6 +321,11 @@ impl Rollouts {
         ) = (write, &outcome)
         {
             self.log(format!("written {:?}", record.verdict));
+            if let Some(state) = &record.state {
+                let reason = state.reason.as_ref();
+                let code = reason.map_or("", |reason| reason.code.as_str());
+                self.reached.insert(format!("{:?} {code}", state.phase));
+            }
             self.check(|this| this.checks.written(&revision.uid, record));
         }
         outcome
@@ -343,12 +374,30 @@ impl Rollouts {
         true
     }
 
-    /// Answers some check.
+    /// R7: the stage whose end is checked, if its check is due.
+    fn checked_stage(&mut self) -> Option<StageKey> {
+        let now = self.cluster.now;
+        self.check(|this| match this.observed.law(&this.uid, now) {
+            Some(law) => this.checks.asks(&law, now),
+            None => Ok(()),
+        });
+        let law = self.observed.law(&self.uid, now)?;
+        let state = law.state()?;
+        Some((law.target.uid.clone(), state.attempt, state.stage))
+    }
+
+    /// Answers the check that was asked last.
     pub(super) fn answer_check(&mut self, answer: CheckAnswer) -> bool {
-        let Some(ticket) = self.asked.pop() else {
+        let Some(asked) = self.asked.pop() else {
             return false;
         };
-        self.apply(Event::CheckFinished { ticket, answer }, None);
+        if answer == CheckAnswer::Passed {
+            self.checks.passed.extend(asked.stage);
+        }
+        let ticket = asked.real;
+        let event = Event::CheckFinished { ticket, answer };
+        self.observed.observe(&event);
+        self.apply_observed(event, asked.model);
         true
     }
 

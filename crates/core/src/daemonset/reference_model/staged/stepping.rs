@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kennel_types::Timestamp;
 
 use super::super::super::HASH_LABEL;
+use super::super::super::event::CheckAnswer;
 use super::judging::Totals;
 use super::law::{Law, Standing};
 use super::model::Rollout;
@@ -16,6 +17,8 @@ use crate::rollout::state::{Accepted, AllNodes, Cut, Phase, Reason, State, Verdi
 
 pub(super) enum Next {
     Nothing,
+    /// R7.
+    Ask,
     /// R6.1: a command that was given again does nothing, and the state has it already.
     Tell(&'static str, String),
     Write(Verdict, Box<State>),
@@ -59,6 +62,10 @@ pub(super) fn is_paused(law: &Law<'_>) -> bool {
     invalid || law.commands.pause.is_some() || law.commands.freeze.is_some()
 }
 
+fn write((verdict, state): (Verdict, State)) -> Next {
+    Next::Write(verdict, Box::new(state))
+}
+
 struct Stepping<'a, 'b> {
     law: &'b Law<'a>,
     rollout: &'b Rollout,
@@ -74,9 +81,7 @@ pub(super) fn whole_second(time: Timestamp) -> Timestamp {
 }
 
 fn to_next(next: Option<(Verdict, State)>) -> Next {
-    next.map_or(Next::Nothing, |(verdict, state)| {
-        Next::Write(verdict, Box::new(state))
-    })
+    next.map_or(Next::Nothing, write)
 }
 
 /// The hash of the revision that a command names.
@@ -175,15 +180,15 @@ impl Stepping<'_, '_> {
         let next = match state.phase {
             Phase::Updating => self.update(state),
             Phase::Baking => self.bake(state),
-            Phase::AwaitingPromotion => self.wait(state),
+            Phase::AwaitingPromotion => self.wait(state).map(write),
             Phase::RollingBack if self.totals.on_target == 0 => {
                 let mut held = self.enter(state, Phase::Held);
                 held.reason.clone_from(&state.reason);
-                Some((Verdict::Failed, held))
+                Some(write((Verdict::Failed, held)))
             }
             Phase::RollingBack | Phase::Paused | Phase::Held | Phase::Complete => None,
         };
-        to_next(next.or_else(|| self.move_cut(state)))
+        next.unwrap_or_else(|| to_next(self.move_cut(state)))
     }
 
     fn names_target(&self, command: &Command) -> bool {
@@ -281,6 +286,11 @@ impl Stepping<'_, '_> {
                 Some((Verdict::Progressing, next))
             }
             Extent::Stage(stage) if state.phase == Phase::Paused && stage == state.stage => {
+                // R7: the stage is complete, and a person knows more than its check.
+                let code = state.reason.as_ref().map(|reason| reason.code.as_str());
+                if matches!(code, Some("CheckFailed" | "CheckInconclusive")) {
+                    return Some(self.next_stage(state));
+                }
                 let mut next = self.enter(state, Phase::Updating);
                 next.accepted = Accepted::Nodes(i64::try_from(self.totals.failed).unwrap());
                 Some((Verdict::Progressing, next))
@@ -326,20 +336,21 @@ impl Stepping<'_, '_> {
         (verdict, next)
     }
 
-    fn update(&self, state: &State) -> Option<(Verdict, State)> {
+    fn update(&self, state: &State) -> Option<Next> {
         if self.has_failed(state) {
-            return Some(self.fail(state, "*"));
+            return Some(write(self.fail(state, "*")));
         }
         if self.totals.pending > 0 {
             let from = self.rollout.progressed.max(self.rollout.began);
             let deadline = self.law.policy.progress_deadline;
             let over = self.now.saturating_since(from) >= deadline;
-            return (over && !self.is_paused()).then(|| self.fail(state, "DeadlineExceeded"));
+            let fail = || write(self.fail(state, "DeadlineExceeded"));
+            return (over && !self.is_paused()).then(fail);
         }
         if self.lacks_nodes() {
             let mut next = self.enter(state, Phase::AwaitingPromotion);
             next.reason = Some(reason("NoNodes"));
-            return Some((Verdict::Progressing, next));
+            return Some(write((Verdict::Progressing, next)));
         }
         if self.law.moved_cut(state).is_some() {
             return None;
@@ -347,14 +358,14 @@ impl Stepping<'_, '_> {
         let (bake, _) = super::checks::stage_of(self.law, state);
         if bake > 0 && state.accepted != Accepted::All {
             let next = self.enter(state, Phase::Baking);
-            return Some((Verdict::Progressing, next));
+            return Some(write((Verdict::Progressing, next)));
         }
         self.complete(state)
     }
 
-    fn bake(&self, state: &State) -> Option<(Verdict, State)> {
+    fn bake(&self, state: &State) -> Option<Next> {
         if self.has_failed(state) {
-            return Some(self.fail(state, "*"));
+            return Some(write(self.fail(state, "*")));
         }
         let (bake, _) = super::checks::stage_of(self.law, state);
         let baked = self.now.millis_since(self.rollout.began) >= bake;
@@ -386,8 +397,26 @@ impl Stepping<'_, '_> {
         (found && !self.is_paused()).then(next)
     }
 
-    /// R3.6.
-    fn complete(&self, state: &State) -> Option<(Verdict, State)> {
+    /// R3.6, after the check (R7).
+    fn complete(&self, state: &State) -> Option<Next> {
+        let checked = self.law.policy.check.is_some() && state.accepted != Accepted::All;
+        match &self.rollout.asked.answer {
+            Some(CheckAnswer::Passed) => {}
+            _ if !checked => {}
+            Some(CheckAnswer::Failed(_)) => {
+                return Some(write(self.fail(state, "CheckFailed")));
+            }
+            Some(CheckAnswer::Inconclusive(_)) => {
+                let mut next = self.enter(state, Phase::Paused);
+                next.reason = Some(reason("CheckInconclusive"));
+                return Some(write((Verdict::Progressing, next)));
+            }
+            None => return (!self.is_paused()).then_some(Next::Ask),
+        }
+        self.after_check(state).map(write)
+    }
+
+    fn after_check(&self, state: &State) -> Option<(Verdict, State)> {
         let (_, manual) = super::checks::stage_of(self.law, state);
         if manual && state.accepted != Accepted::All {
             let next = self.enter(state, Phase::AwaitingPromotion);

@@ -97,6 +97,7 @@ impl Checks {
                     return Ok(());
                 }
                 require(stage_of(law, old).1, || "R3.6: not manual".to_owned())?;
+                self.is_checked(law, old)?;
                 self.has_baked(law, old, now)
             }
             Phase::Complete => {
@@ -110,6 +111,7 @@ impl Checks {
                 if commanded {
                     return Ok(());
                 }
+                self.is_checked(law, old)?;
                 if old.phase != Phase::AwaitingPromotion {
                     self.has_baked(law, old, now)?;
                 }
@@ -126,13 +128,7 @@ impl Checks {
                 let fails = from && (pauses || lost || unclear) && new.reason.is_some();
                 require(fails || commanded, || "R5.3".to_owned())
             }
-            Phase::RollingBack => {
-                let from = goes(old);
-                let back = law.policy.on_failure == OnFailure::Rollback;
-                require(old.stable.is_some(), || "R5.4: no stable".to_owned())?;
-                let fails = from && back && new.reason.is_some();
-                require(fails || commanded, || "R5.4".to_owned())
-            }
+            Phase::RollingBack => goes_back(law, old, new, commanded),
             Phase::Held => {
                 require(old.phase == Phase::RollingBack, || "R5.4: held".to_owned())?;
                 let left = law
@@ -179,11 +175,37 @@ impl Checks {
         }
         let gate = stage_of(law, old).1 && old.accepted != Accepted::All;
         require(!gate, || "R3.6: manual".to_owned())?;
+        self.is_checked(law, old)?;
         // R1.3: what has waited at a gate that is gone has baked before.
         if old.phase != Phase::AwaitingPromotion {
             self.has_baked(law, old, now)?;
         }
         is_complete(law, now)
+    }
+
+    /// R7: asked at the end of each bake, or at completion where there is none; not on the way back, nor for a stable target.
+    pub(super) fn asks(&self, law: &Law<'_>, now: Timestamp) -> Checked {
+        let state = law.state().ok_or("R7: asked without a rollout")?;
+        let runs = matches!(state.phase, Phase::Updating | Phase::Baking);
+        let held = super::stepping::is_paused(law);
+        let due = law.standing == Standing::Staged && runs && !held;
+        require(due && law.policy.check.is_some(), || {
+            format!("R7: asked in {:?} of {:?}", state.phase, law.standing)
+        })?;
+        self.has_baked(law, state, now)?;
+        is_complete(law, now)
+    }
+
+    /// R7: the stage's check has passed.
+    fn is_checked(&self, law: &Law<'_>, old: &State) -> Checked {
+        let waits = matches!(old.phase, Phase::Updating | Phase::Baking);
+        if law.policy.check.is_none() || old.accepted == Accepted::All || !waits {
+            return Ok(());
+        }
+        let key: StageKey = (law.target.uid.clone(), old.attempt, old.stage);
+        require(self.passed.contains(&key), || {
+            format!("R7: goes on from {old:?} although its check has not passed")
+        })
     }
 
     /// R3.5.
@@ -229,6 +251,16 @@ fn only_sees(law: &Law<'_>, old: &State, new: &State) -> bool {
     };
     let given = |(key, value): (&String, &String)| law.commands.has(key, value);
     same == *new && new.seen != old.seen && new.seen.iter().all(given)
+}
+
+/// R5.4. Never for an answer that is not clear (R7).
+fn goes_back(law: &Law<'_>, old: &State, new: &State, commanded: bool) -> Checked {
+    let back = law.policy.on_failure == OnFailure::Rollback;
+    require(old.stable.is_some(), || "R5.4: no stable".to_owned())?;
+    let code = new.reason.as_ref().map(|reason| reason.code.as_str());
+    let unclear = code == Some("CheckInconclusive");
+    let fails = goes(old) && back && !unclear && code.is_some();
+    require(fails || commanded, || "R5.4".to_owned())
 }
 
 /// The rollout may fail by itself.

@@ -126,11 +126,16 @@ impl Cluster {
 
     /// Kills the controller and starts another.
     pub(super) fn restart(&mut self) {
+        self.kill();
+        self.run();
+    }
+
+    /// The same, before the new controller does anything.
+    pub(super) fn kill(&mut self) {
         self.planner = Planner::new(self.options);
         self.knows_config = false;
         self.fake.forget_deliveries();
         self.start();
-        self.run();
     }
 
     fn start(&mut self) {
@@ -196,7 +201,7 @@ impl Cluster {
         busy
     }
 
-    fn deliver(&mut self, kind: Kind) -> bool {
+    pub(super) fn deliver(&mut self, kind: Kind) -> bool {
         let event = self.fake.deliver(kind);
         let found = event.is_some();
         if let Some(event) = event {
@@ -227,7 +232,7 @@ impl Cluster {
     }
 
     /// Delivers changes of ConfigMaps, after a list of all, if the planner wants them.
-    fn deliver_config(&mut self) -> bool {
+    pub(super) fn deliver_config(&mut self) -> bool {
         if self.planner.config_namespaces().is_empty() {
             if std::mem::take(&mut self.knows_config) {
                 let closed = ConfigEvent::Closed("default".into());
@@ -335,7 +340,7 @@ impl Cluster {
     }
 
     /// Binds pods, makes them ready unless they are broken, and removes those that terminate.
-    fn kubelets(&mut self) -> bool {
+    pub(super) fn kubelets(&mut self) -> bool {
         let pods: Vec<PodView> = self.fake.pods.values().cloned().collect();
         let now = self.fake.timestamp();
         let mut busy = false;

@@ -22,7 +22,7 @@ const PINNED: [(&str, &str); 3] = [
 ];
 
 /// The template of this number, with a ConfigMap that it needs and one that it does not.
-fn with_config(number: u32) -> Arc<Value> {
+pub(super) fn with_config(number: u32) -> Arc<Value> {
     let mut template = (*template(number)).clone();
     template["spec"]["volumes"] = json!([
         {"name": "a", "configMap": {"name": "agent"}},
@@ -31,7 +31,7 @@ fn with_config(number: u32) -> Arc<Value> {
     Arc::new(template)
 }
 
-fn config_map(name: &str, hash: &str) -> ConfigMapView {
+pub(super) fn config_map(name: &str, hash: &str) -> ConfigMapView {
     ConfigMapView {
         namespace: "default".into(),
         name: name.into(),
@@ -80,7 +80,7 @@ fn config_of(revision: &Revision) -> Option<String> {
 }
 
 /// The contents of `agent` that the pods of each node use, in their order.
-fn in_use(cluster: &Cluster) -> Vec<String> {
+pub(super) fn in_use(cluster: &Cluster) -> Vec<String> {
     let mut found: Vec<String> = cluster
         .fake
         .pods

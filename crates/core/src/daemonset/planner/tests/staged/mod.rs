@@ -1,11 +1,13 @@
 //! Whole staged rollouts (R1 to R6 and R8) in a cluster in memory.
 
 mod assist;
+mod budget_wait;
 mod clocks;
 mod cluster;
 mod commands;
 mod conditions;
 mod config;
+mod config_histories;
 mod down_nodes;
 mod failures;
 mod lost_revisions;
