@@ -157,7 +157,7 @@ impl ReferencePlanner {
         let mut names: Vec<&Arc<str>> = names.into_iter().collect();
         let key = format!("{}/{}", set.view.namespace, set.view.name);
         names.sort_by_key(|name| rollout_order(&key, name));
-        let law = self.law(set);
+        let inputs = self.inputs(set);
         let hash = set.active.clone().unwrap_or_default();
         let generation = set.view.template_generation;
         let updated = |pod: &super::Pod| is_updated(&pod.view, &hash, generation);
@@ -166,8 +166,8 @@ impl ReferencePlanner {
             updated: &updated,
         };
         let decide_node = |name: &Arc<str>| {
-            if let Some(law) = &law {
-                return self.decide_staged(set, law, name);
+            if let Some(inputs) = &inputs {
+                return self.decide_staged(set, inputs, name);
             }
             let node = self.nodes.get(name);
             let fit = node.map(|node| eligibility(&set.view.template, node));

@@ -1,7 +1,9 @@
 //! The log of a daemon on a real node.
 
+use std::process::Command;
+
 use kennel_browser::Options;
-use kennel_testkit::Dashboard;
+use kennel_testkit::{Dashboard, Deadline, Kubectl, Version, eventually};
 use serde_json::json;
 
 use super::accessibility::barriers;
@@ -61,4 +63,46 @@ fn a_log_is_followed() {
         &[],
     );
     drop(agent);
+}
+
+#[test]
+fn a_log_that_has_ended_is_opened_again_with_a_button() {
+    let Some(browser) = start(&Options::default()) else {
+        return;
+    };
+    // It shares the machine's process ids.
+    let command = "trap 'exit 1' USR1; echo \"container $$.\"; while :; do sleep 0.1; done";
+    let node = RealNode::start(command, "container ");
+    let kubectl = Kubectl::new(Version::V1_32, &node.kennel.kubeconfig());
+    let first = kubectl.run(&["logs", "ds/agent"]).ok();
+    let first = first.trim_end();
+    let dashboard = Dashboard::start(KENNEL, &node.kennel.kubeconfig(), &[]);
+    browser.open(dashboard.address());
+    browser.until_text(".rows", "agent");
+    browser.run("location.hash = '#/ds/default/agent?node=real';", &[]);
+    browser.press_button("Log");
+    browser.until_text(".log", first);
+    browser.until_text(".log", "Following.");
+    let offered = "return [...document.querySelectorAll('.log button')]
+        .some((e) => e.innerText === 'Open again' && e.getClientRects().length > 0);";
+    assert_eq!(browser.run(offered, &[]), false, "while it is followed");
+
+    let process = first.trim_matches(|c: char| !c.is_ascii_digit());
+    let killed = Command::new("kill").args(["-USR1", process]).status();
+    assert!(killed.unwrap().success(), "process {process}");
+    browser.until_text(".log", "End of the log.");
+    browser.until_text(".log", first);
+    let second = eventually(Deadline::seconds(60), || {
+        let log = kubectl.run(&["logs", "ds/agent"]);
+        let is_second = log.stdout.contains("container ") && !log.stdout.contains(first);
+        let line = log.stdout.trim_end().to_owned();
+        is_second.then_some(line).ok_or(log.stdout + &log.stderr)
+    });
+    browser.press_button("Open again");
+    browser.until_text(".log", &second);
+    browser.until_text(".log", "Following.");
+    assert_eq!(browser.run(offered, &[]), false, "while it is followed");
+    let before = "return document.querySelector('.log').innerText.includes(arguments[0]);";
+    let before = browser.run(before, &[json!(first)]);
+    assert_eq!(before, false, "of the container before");
 }

@@ -9,7 +9,7 @@ use super::super::super::event::Write;
 use super::super::super::view::{Before, PodView, Readiness, Waiting};
 use super::super::Uid;
 use super::super::rules::{may_surge, rollout_limits};
-use super::law::{Daemon, Driven, Law, Standing};
+use super::inputs::{Daemon, Driven, Inputs, Standing};
 use crate::rollout::condition::Conditions;
 use crate::rollout::policy::Setting;
 use crate::rollout::state::{Accepted, Phase, Record, State, Verdict};
@@ -59,21 +59,28 @@ pub(super) fn require(holds: bool, rule: impl FnOnce() -> String) -> Checked {
 }
 
 impl Checks {
-    pub(super) fn request(&mut self, law: &Law<'_>, write: &Write, now: Timestamp) -> Checked {
+    pub(super) fn request(
+        &mut self,
+        inputs: &Inputs<'_>,
+        write: &Write,
+        now: Timestamp,
+    ) -> Checked {
         match write {
             Write::CreatePod {
                 node, blueprint, ..
-            } => create(law, node, blueprint.hash()),
-            Write::DeletePod(pod) => self.delete(law, &pod.uid, now),
+            } => create(inputs, node, blueprint.hash()),
+            Write::DeletePod(pod) => self.delete(inputs, &pod.uid, now),
             Write::WriteRecord {
                 revision, record, ..
-            } => self.record(law, &revision.uid, record, now),
+            } => self.record(inputs, &revision.uid, record, now),
             // R5.8
             Write::DeleteRevision(revision) => {
-                let stable = law.stable.is_some_and(|stable| stable.uid == revision.uid);
-                let kept = stable || law.target.uid == revision.uid;
-                require(!kept || law.uncertain, || {
-                    format!("R5.8: {revision:?} deleted in {:?}", law.standing)
+                let stable = inputs
+                    .stable
+                    .is_some_and(|stable| stable.uid == revision.uid);
+                let kept = stable || inputs.target.uid == revision.uid;
+                require(!kept || inputs.uncertain, || {
+                    format!("R5.8: {revision:?} deleted in {:?}", inputs.standing)
                 })
             }
             _ => Ok(()),
@@ -89,11 +96,11 @@ impl Checks {
         }
     }
 
-    fn delete(&mut self, law: &Law<'_>, uid: &Uid, now: Timestamp) -> Checked {
-        require(law.commands.freeze.is_none(), || {
+    fn delete(&mut self, inputs: &Inputs<'_>, uid: &Uid, now: Timestamp) -> Checked {
+        require(inputs.commands.freeze.is_none(), || {
             format!("R6: {uid} deleted while frozen")
         })?;
-        let pod = law.pods.iter().find(|daemon| daemon.view.uid == *uid);
+        let pod = inputs.pods.iter().find(|daemon| daemon.view.uid == *uid);
         let Some((pod, name)) = pod.and_then(|pod| Some((pod, pod.view.target()?))) else {
             return Ok(());
         };
@@ -101,49 +108,54 @@ impl Checks {
         if pod.leaving {
             return Ok(());
         }
-        if pod.view.terminal() || !law.nodes.contains_key(name) || staying(law, name).len() > 1 {
+        if pod.view.terminal()
+            || !inputs.nodes.contains_key(name)
+            || staying(inputs, name).len() > 1
+        {
             return Ok(());
         }
-        let driven = law.driven(name);
+        let driven = inputs.driven(name);
         let fit = match driven {
-            Driven::Target => law.target_fit(name),
-            Driven::Stable => law.stable_fit(name),
+            Driven::Target => inputs.target_fit(name),
+            Driven::Stable => inputs.stable_fit(name),
             Driven::Nowhere => Some((true, true)),
         };
         if fit.is_none_or(|(_, keep)| !keep) {
             return Ok(());
         }
         let of_driven = match driven {
-            Driven::Target => law.is_of_target(pod.view),
-            Driven::Stable => law.is_of_stable(pod.view),
+            Driven::Target => inputs.is_of_target(pod.view),
+            Driven::Stable => inputs.is_of_stable(pod.view),
             Driven::Nowhere => true,
         };
         require(!of_driven, || {
             format!("needless restart of {uid} on {name}, driven {driven:?}")
         })?;
-        require(!law.is_unreachable(name), || {
+        require(!inputs.is_unreachable(name), || {
             format!("R4.1: {uid} on {name} deleted, which is unreachable")
         })?;
-        require(!law.awaits_ready(name), || {
+        require(!inputs.awaits_ready(name), || {
             format!("R4.1: {uid} on {name} deleted, where none can be created")
         })?;
-        require(law.standing == Standing::Plain || !law.is_held(), || {
-            format!("{uid} on {name} deleted although nodes are held")
-        })?;
-        if !pod.available || may_surge(law.set.strategy) {
+        require(
+            inputs.standing == Standing::Plain || !inputs.is_held(),
+            || format!("{uid} on {name} deleted although nodes are held"),
+        )?;
+        if !pod.available || may_surge(inputs.set.strategy) {
             return Ok(());
         }
-        self.take(law, name, uid, now)
+        self.take(inputs, name, uid, now)
     }
 
     /// R3.3.
-    fn take(&mut self, law: &Law<'_>, name: &Arc<str>, uid: &Uid, now: Timestamp) -> Checked {
-        self.taken.retain(|name, uid| is_taken(law, name, uid, now));
+    fn take(&mut self, inputs: &Inputs<'_>, name: &Arc<str>, uid: &Uid, now: Timestamp) -> Checked {
+        self.taken
+            .retain(|name, uid| is_taken(inputs, name, uid, now));
         let refused = std::mem::take(&mut self.refused);
         self.taken.retain(|name, _| !refused.contains(name));
-        let desired = law.nodes.keys().filter(|name| is_desired(law, name));
+        let desired = inputs.nodes.keys().filter(|name| is_desired(inputs, name));
         let desired = i64::try_from(desired.count()).unwrap();
-        let limits = rollout_limits(law.set.strategy, desired);
+        let limits = rollout_limits(inputs.set.strategy, desired);
         let (limit, _) = limits.ok_or("deleted without a budget")?;
         let taken = i64::try_from(self.taken.len()).unwrap();
         require(taken < limit, || {
@@ -208,10 +220,10 @@ impl Checks {
     }
 
     /// R9.1.
-    pub(super) fn conditions(law: &Law<'_>, found: &Conditions) -> Checked {
+    pub(super) fn conditions(inputs: &Inputs<'_>, found: &Conditions) -> Checked {
         let shown = |kind: &str| found.get(kind).is_some_and(|condition| condition.status);
         let reason = |kind: &str| found.get(kind).map_or("", |c| c.reason.as_str());
-        let expected = expected_conditions(law);
+        let expected = expected_conditions(inputs);
         let Some((progressing, stalled)) = expected else {
             return require(found.is_empty(), || {
                 format!("conditions without a policy: {found:?}")
@@ -221,32 +233,32 @@ impl Checks {
             && shown("Reconciling") == progressing
             && shown("Stalled") == stalled.is_some()
             && stalled.is_none_or(|stalled| reason("Stalled") == stalled);
-        let right = right || law.uncertain;
+        let right = right || inputs.uncertain;
         require(right, || {
             format!(
                 "R9.1: {found:?} in {:?} of {:?} instead of {expected:?}",
-                law.phase(),
-                law.standing
+                inputs.phase(),
+                inputs.standing
             )
         })
     }
 }
 
 /// `Progressing`, and the reason of `Stalled` if that is true.
-fn expected_conditions(law: &Law<'_>) -> Option<(bool, Option<&'static str>)> {
-    if law.only_halts() {
+fn expected_conditions(inputs: &Inputs<'_>) -> Option<(bool, Option<&'static str>)> {
+    if inputs.only_halts() {
         return None;
     }
-    if law.commands.freeze.is_some() {
+    if inputs.commands.freeze.is_some() {
         return Some((false, Some("Frozen")));
     }
-    if matches!(law.setting, Setting::Invalid(_)) {
+    if matches!(inputs.setting, Setting::Invalid(_)) {
         return Some((false, Some("PolicyInvalid")));
     }
-    let code = law.state().and_then(|state| state.reason.as_ref());
+    let code = inputs.state().and_then(|state| state.reason.as_ref());
     let code = code.map_or("", |reason| reason.code.as_str());
-    let paused = law.commands.pause.is_some();
-    Some(match (law.standing, law.phase()) {
+    let paused = inputs.commands.pause.is_some();
+    Some(match (inputs.standing, inputs.phase()) {
         (Standing::Direct, _) => (false, None),
         (Standing::Back, None | Some(Phase::Held)) => (false, Some("RolledBack")),
         (Standing::Unstarted, None) => (true, None),
@@ -259,47 +271,48 @@ fn expected_conditions(law: &Law<'_>) -> Option<(bool, Option<&'static str>)> {
     })
 }
 
-fn staying<'a, 'b>(law: &'b Law<'a>, name: &'b str) -> Vec<&'b Daemon<'a>> {
-    let here = law.daemons_on(name);
+fn staying<'a, 'b>(inputs: &'b Inputs<'a>, name: &'b str) -> Vec<&'b Daemon<'a>> {
+    let here = inputs.daemons_on(name);
     here.filter(|daemon| !daemon.leaving).collect()
 }
 
 /// R2, R3.1, R5.4: which revision a node may get.
-fn create(law: &Law<'_>, name: &Arc<str>, hash: &str) -> Checked {
-    let frozen = law.commands.freeze.is_some();
+fn create(inputs: &Inputs<'_>, name: &Arc<str>, hash: &str) -> Checked {
+    let frozen = inputs.commands.freeze.is_some();
     require(!frozen, || format!("R6: {name} created while frozen"))?;
-    let target = law.target.hash();
-    if law.standing == Standing::Plain {
+    let target = inputs.target.hash();
+    if inputs.standing == Standing::Plain {
         return require(hash == target, || format!("{name} got {hash}"));
     }
-    let stable = law.stable.map(crate::daemonset::history::Revision::hash);
-    let mut here = law.daemons_on(name);
-    let had_target = here.any(|daemon| law.is_of_target(daemon.view));
-    let allowed = match law.standing {
+    let stable = inputs.stable.map(crate::daemonset::history::Revision::hash);
+    let mut here = inputs.daemons_on(name);
+    let had_target = here.any(|daemon| inputs.is_of_target(daemon.view));
+    let allowed = match inputs.standing {
         Standing::Plain | Standing::Direct => vec![Some(target)],
         Standing::Back | Standing::Unstarted => vec![stable],
-        Standing::Staged if law.is_reached(name) => vec![Some(target)],
+        Standing::Staged if inputs.is_reached(name) => vec![Some(target)],
         Standing::Staged if had_target => vec![Some(target), stable],
         Standing::Staged => vec![stable],
     };
-    let counted = law.counts_pods_for_stable() && hash != target && law.by_hash(hash).is_some();
+    let counted =
+        inputs.counts_pods_for_stable() && hash != target && inputs.by_hash(hash).is_some();
     require(
-        allowed.contains(&Some(hash)) || law.uncertain || counted,
+        allowed.contains(&Some(hash)) || inputs.uncertain || counted,
         || {
             format!(
                 "{name} got {hash} instead of {allowed:?} of {:?} {:?}",
-                law.standing, law.record
+                inputs.standing, inputs.record
             )
         },
     )?;
-    require(!law.is_unreachable(name), || {
+    require(!inputs.is_unreachable(name), || {
         format!("R4.1: created on {name}, which is unreachable")
     })?;
     if counted {
         return Ok(());
     }
-    let fit = law.fit_by_hash(name, hash);
-    let fits = fit.is_some_and(|(run, _)| run) || law.daemons_on(name).next().is_some();
+    let fit = inputs.fit_by_hash(name, hash);
+    let fits = fit.is_some_and(|(run, _)| run) || inputs.daemons_on(name).next().is_some();
     require(fits, || {
         let stable = stable.unwrap_or("none");
         format!(
@@ -308,51 +321,51 @@ fn create(law: &Law<'_>, name: &Arc<str>, hash: &str) -> Checked {
     })
 }
 
-fn is_desired(law: &Law<'_>, name: &str) -> bool {
+fn is_desired(inputs: &Inputs<'_>, name: &str) -> bool {
     let runs = |fit: Option<(bool, bool)>| fit.is_some_and(|(run, _)| run);
-    let fits = match law.driven(name) {
-        Driven::Target => runs(law.target_fit(name)),
-        Driven::Stable => runs(law.stable_fit(name)),
-        Driven::Nowhere => runs(law.target_fit(name)) || runs(law.stable_fit(name)),
+    let fits = match inputs.driven(name) {
+        Driven::Target => runs(inputs.target_fit(name)),
+        Driven::Stable => runs(inputs.stable_fit(name)),
+        Driven::Nowhere => runs(inputs.target_fit(name)) || runs(inputs.stable_fit(name)),
     };
-    fits && !law.is_unreachable(name)
+    fits && !inputs.is_unreachable(name)
 }
 
 /// Whether a node still lacks the pod that was deleted for the rollout, and its failure does not excuse that.
-fn is_taken(law: &Law<'_>, name: &Arc<str>, deleted: &Uid, now: Timestamp) -> bool {
-    let here = staying(law, name);
+fn is_taken(inputs: &Inputs<'_>, name: &Arc<str>, deleted: &Uid, now: Timestamp) -> bool {
+    let here = staying(inputs, name);
     // Rule 3.8.1 of DaemonSets: its deletion has not shown in time, so it counts as there.
     if here.iter().any(|daemon| daemon.view.uid == *deleted) {
         return false;
     }
     let served = here.iter().any(|daemon| daemon.available);
-    let fails = here.iter().any(|d| is_failing(law, d.view, now));
-    let down = law.skips_down_nodes() && law.readiness(name) != Readiness::Ready;
+    let fails = here.iter().any(|d| is_failing(inputs, d.view, now));
+    let down = inputs.skips_down_nodes() && inputs.readiness(name) != Readiness::Ready;
     // R2: without stable, a node that is not admitted gets nothing, and so it is not in between.
-    let without_stable = law.driven(name) == Driven::Nowhere;
+    let without_stable = inputs.driven(name) == Driven::Nowhere;
     // R2.1: nor is one that stable does not select, before it gains its pod.
     let runs = |fit: Option<(bool, bool)>| fit.is_some_and(|(run, _)| run);
-    let gains = here.is_empty() && law.stable.is_some() && !runs(law.stable_fit(name));
+    let gains = here.is_empty() && inputs.stable.is_some() && !runs(inputs.stable_fit(name));
     let waits = without_stable || gains;
-    is_desired(law, name) && !served && !fails && !down && !waits
+    is_desired(inputs, name) && !served && !fails && !down && !waits
 }
 
 /// Any sign of R5.1 or R5.5.
-pub(super) fn is_failing(law: &Law<'_>, pod: &PodView, now: Timestamp) -> bool {
+pub(super) fn is_failing(inputs: &Inputs<'_>, pod: &PodView, now: Timestamp) -> bool {
     let health = &pod.health;
     pod.terminal()
-        || health.restarts > law.policy.max_restarts
+        || health.restarts > inputs.policy.max_restarts
         || health.waiting != Waiting::No
         || health.before == Before::Failing
-        || now.saturating_since(pod.created) >= law.policy.healthy_deadline
+        || now.saturating_since(pod.created) >= inputs.policy.healthy_deadline
 }
 
 /// The stage of a state, by the present policy: how long it bakes, and whether it waits for a person.
-pub(super) fn stage_of(law: &Law<'_>, state: &State) -> (i64, bool) {
+pub(super) fn stage_of(inputs: &Inputs<'_>, state: &State) -> (i64, bool) {
     // R1.3: a policy that has become shorter than the rollout has come.
-    let number = state.stage.min(law.policy.stages.len());
+    let number = state.stage.min(inputs.policy.stages.len());
     let index = number.checked_sub(1);
-    let stage = index.map(|index| &law.policy.stages[index]);
+    let stage = index.map(|index| &inputs.policy.stages[index]);
     let bake = stage.map_or(0, |stage| stage.bake.as_millis());
     (
         i64::try_from(bake).unwrap(),

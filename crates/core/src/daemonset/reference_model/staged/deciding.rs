@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::node_decision::{By, Decision, First, decide};
 use super::super::rules::{may_surge, sort_by_seniority};
 use super::super::{Claim, Pod, PodWrite, ReferencePlanner, Set};
-use super::law::{Driven, Law, Standing};
+use super::inputs::{Driven, Inputs, Standing};
 
 type Fit = Option<(bool, bool)>;
 
@@ -14,31 +14,31 @@ impl ReferencePlanner {
     pub(in super::super) fn decide_staged(
         &self,
         set: &Set,
-        law: &Law<'_>,
+        inputs: &Inputs<'_>,
         name: &Arc<str>,
     ) -> Decision {
-        let driven = law.driven(name);
-        let unreachable = law.is_unreachable(name);
-        let held = Self::is_held(set, law)
+        let driven = inputs.driven(name);
+        let unreachable = inputs.is_unreachable(name);
+        let held = Self::is_held(set, inputs)
             || unreachable
             || driven == Driven::Nowhere
-            || law.awaits_ready(name);
-        let any = law.daemons_on(name).any(|daemon| !daemon.leaving);
-        let (target, stable) = (law.target_fit(name), law.stable_fit(name));
+            || inputs.awaits_ready(name);
+        let any = inputs.daemons_on(name).any(|daemon| !daemon.leaving);
+        let (target, stable) = (inputs.target_fit(name), inputs.stable_fit(name));
         let fit = fit(driven, target, stable, held && any);
-        let revision = match (driven, law.stable) {
+        let revision = match (driven, inputs.stable) {
             (Driven::Stable, Some(stable)) => stable,
-            _ => law.target,
+            _ => inputs.target,
         };
-        let updated = |pod: &Pod| held || law.is_of(&pod.view, revision);
+        let updated = |pod: &Pod| held || inputs.is_of(&pod.view, revision);
         let by = By {
             hash: revision.hash(),
             updated: &updated,
         };
         let mut decision = decide(self, set, name, fit, &by);
         decision.hash = Some(revision.hash().into());
-        if driven == Driven::Target && law.standing != Standing::Direct {
-            let may_change = law.has_node(name) && !held;
+        if driven == Driven::Target && inputs.standing != Standing::Direct {
+            let may_change = inputs.has_node(name) && !held;
             self.change_eligibility(set, name, &mut decision, target, stable, may_change);
         }
         if unreachable || driven == Driven::Nowhere {
@@ -47,7 +47,7 @@ impl ReferencePlanner {
         if driven == Driven::Nowhere && self.group(set, name).is_empty() {
             decision.unavailable = false;
         }
-        let judged = self.judge(set, law, name);
+        let judged = self.judge(set, inputs, name);
         if judged.forgiven {
             (decision.unavailable, decision.surges) = (false, false);
         }
@@ -59,10 +59,10 @@ impl ReferencePlanner {
         decision.should_run &= !unreachable;
         let first = self.group(set, name).first().copied();
         decision.first = decision.first.map(|shown| First {
-            updated: first.is_some_and(|first| law.is_of_target(&first.view)),
+            updated: first.is_some_and(|first| inputs.is_of_target(&first.view)),
             ..shown
         });
-        if law.commands.freeze.is_some() {
+        if inputs.commands.freeze.is_some() {
             decision.create = false;
             decision.delete.clear();
             (decision.candidate, decision.surplus) = (None, None);
@@ -103,9 +103,9 @@ impl ReferencePlanner {
             (decision.create, decision.unavailable) = (false, false);
             decision.gains = may_change;
         } else if target.0 && !stable.0 && may_surge(set.view.strategy) {
-            let law = self.law(set).unwrap();
+            let inputs = self.inputs(set).unwrap();
             let there = |pod: &&Pod| {
-                let mut all = law.pods.iter();
+                let mut all = inputs.pods.iter();
                 let daemon = all.find(|daemon| daemon.view.uid == pod.view.uid);
                 daemon.is_some_and(|daemon| daemon.available && !daemon.leaving)
             };
@@ -114,9 +114,9 @@ impl ReferencePlanner {
         if target.1 || !stable.1 {
             return;
         }
-        let law = self.law(set).unwrap();
+        let inputs = self.inputs(set).unwrap();
         let stays = |pod: &&&Pod| {
-            let mut all = law.pods.iter();
+            let mut all = inputs.pods.iter();
             let daemon = all.find(|daemon| daemon.view.uid == pod.view.uid);
             daemon.is_some_and(|daemon| daemon.available && !daemon.leaving)
         };

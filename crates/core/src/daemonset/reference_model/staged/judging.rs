@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::super::view::{Before, Phase, Readiness, Waiting};
 use super::super::{Down, ReferencePlanner, Set, Uid};
-use super::law::{Daemon, Law, Standing};
+use super::inputs::{Daemon, Inputs, Standing};
 use crate::rollout::policy::DownNodes;
 use crate::rollout::state::Accepted;
 
@@ -105,32 +105,32 @@ impl ReferencePlanner {
         self.down.retain(|name, _| nodes.contains_key(name));
     }
 
-    fn target_pod<'a, 'b>(law: &'b Law<'a>, name: &'b str) -> Option<&'b Daemon<'a>> {
-        let mut here = law.daemons_on(name);
-        here.find(|daemon| !daemon.leaving && law.is_of_target(daemon.view))
+    fn target_pod<'a, 'b>(inputs: &'b Inputs<'a>, name: &'b str) -> Option<&'b Daemon<'a>> {
+        let mut here = inputs.daemons_on(name);
+        here.find(|daemon| !daemon.leaving && inputs.is_of_target(daemon.view))
     }
 
     pub(in super::super) fn watch_nodes(&mut self, uid: &Uid) {
         let set = &self.sets[uid];
-        let Some(law) = self.law(set) else {
+        let Some(inputs) = self.inputs(set) else {
             return;
         };
         let rollout = set.rollout.as_ref().unwrap();
         let mut names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
-        let targets = law.pods.iter().filter_map(|daemon| daemon.view.target());
+        let targets = inputs.pods.iter().filter_map(|daemon| daemon.view.target());
         names.extend(targets.cloned());
         let watched = names.into_iter().map(|name| {
             let old = rollout.nodes.get(&name).cloned().unwrap_or_default();
-            let new = self.watch(set, &law, &name, old);
+            let new = self.watch(set, &inputs, &name, old);
             (name, new)
         });
         let watched = watched.collect();
         self.set_mut(uid).rollout.as_mut().unwrap().nodes = watched;
     }
 
-    fn watch(&self, set: &Set, law: &Law<'_>, name: &Arc<str>, mut node: Watched) -> Watched {
+    fn watch(&self, set: &Set, inputs: &Inputs<'_>, name: &Arc<str>, mut node: Watched) -> Watched {
         let tick = self.tick();
-        let pod = Self::target_pod(law, name);
+        let pod = Self::target_pod(inputs, name);
         let judged = pod.map(|pod| pod.view.uid.clone());
         if node.judged != judged {
             // R5.1: a wait starts when the model first sees the pod, also one that a controller before has waited for.
@@ -139,10 +139,10 @@ impl ReferencePlanner {
         if pod.is_some_and(|pod| pod.available) {
             (node.not_ready, node.since) = (0, None);
         }
-        let admitted = law.has_node(name) && law.is_admitted(name);
-        let up = law.readiness(name) == Readiness::Ready
-            || law.policy.down_nodes == DownNodes::Count
-            || law.only_halts();
+        let admitted = inputs.has_node(name) && inputs.is_admitted(name);
+        let up = inputs.readiness(name) == Readiness::Ready
+            || inputs.policy.down_nodes == DownNodes::Count
+            || inputs.only_halts();
         let runs = admitted && up && pod.is_some_and(|pod| pod.view.ready_since.is_none());
         match (node.since, runs) {
             (None, true) => node.since = Some(tick.max(1)),
@@ -167,22 +167,22 @@ impl ReferencePlanner {
         if node.problem != problem {
             (node.problem, node.problem_since) = (problem, tick);
         }
-        node.blamed = self.suspected_since(law, name).map(|since| {
+        node.blamed = self.suspected_since(inputs, name).map(|since| {
             let earlier = node.blamed;
-            earlier.unwrap_or_else(|| self.is_alone(set, law, since))
+            earlier.unwrap_or_else(|| self.is_alone(set, inputs, since))
         });
         node
     }
 
     /// R5.1, without R4.2.
-    fn cause(&self, law: &Law<'_>, name: &str, node: &Watched) -> Option<&'static str> {
+    fn cause(&self, inputs: &Inputs<'_>, name: &str, node: &Watched) -> Option<&'static str> {
         let tick = self.tick();
-        let pod = Self::target_pod(law, name);
+        let pod = Self::target_pod(inputs, name);
         if pod.is_some_and(|pod| pod.view.phase == Phase::Failed) {
             return Some("PodFailed");
         }
         let restarts = pod.map_or(0, |pod| pod.view.health.restarts);
-        if restarts > law.policy.max_restarts {
+        if restarts > inputs.policy.max_restarts {
             return Some("TooManyRestarts");
         }
         let lasts = |tenths: u64| node.problem_since + tenths <= tick;
@@ -200,20 +200,20 @@ impl ReferencePlanner {
             }),
         };
         let run = node.since.map_or(0, |since| tick.saturating_sub(since));
-        let late = node.not_ready + run >= tenths(law.policy.healthy_deadline);
+        let late = node.not_ready + run >= tenths(inputs.policy.healthy_deadline);
         // R4.1: no stage waits for a node that is down.
-        let waited_for = law.readiness(name) == Readiness::Ready || !law.skips_down_nodes();
+        let waited_for = inputs.readiness(name) == Readiness::Ready || !inputs.skips_down_nodes();
         failure.or((late && waited_for).then_some("NotAvailable"))
     }
 
     /// R4.2: when a node went down that is still down after two minutes, and that the target may have taken down.
-    fn suspected_since(&self, law: &Law<'_>, name: &Arc<str>) -> Option<i64> {
+    fn suspected_since(&self, inputs: &Inputs<'_>, name: &Arc<str>) -> Option<i64> {
         // R5: only pods on admitted nodes are judged. A stable target has its verdict.
-        let judged = law.standing == Standing::Staged && law.is_admitted(name);
-        let pod = Self::target_pod(law, name).filter(|_| judged)?;
+        let judged = inputs.standing == Standing::Staged && inputs.is_admitted(name);
+        let pod = Self::target_pod(inputs, name).filter(|_| judged)?;
         let node = self.nodes.get(name)?;
         let down = *self.down.get(name)?;
-        let window = signed(tenths(law.policy.blame_window));
+        let window = signed(tenths(inputs.policy.blame_window));
         let age = match down.shown {
             Some(shown) => shown.millis_since(pod.view.created),
             None => (down.at - self.pods[&pod.view.uid].created_tick) * 100,
@@ -224,62 +224,64 @@ impl ReferencePlanner {
     }
 
     /// R4.2: fewer nodes without the target than with it went down in the same window.
-    fn is_alone(&self, set: &Set, law: &Law<'_>, since: i64) -> bool {
-        let from = since - signed(tenths(law.policy.blame_window));
+    fn is_alone(&self, set: &Set, inputs: &Inputs<'_>, since: i64) -> bool {
+        let from = since - signed(tenths(inputs.policy.blame_window));
         let down = self.down.iter().filter(|(_, down)| down.at >= from);
-        let down = down.filter(|(name, _)| law.has_node(name));
+        let down = down.filter(|(name, _)| inputs.has_node(name));
         let rollout = set.rollout.as_ref().unwrap();
         let has = |name: &Arc<str>| rollout.nodes.get(name).is_some_and(|n| n.judged.is_some());
         let (with, without): (Vec<_>, Vec<_>) = down.partition(|(name, _)| has(name));
         without.len() < with.len()
     }
 
-    pub(super) fn judge(&self, set: &Set, law: &Law<'_>, name: &Arc<str>) -> Judged {
+    pub(super) fn judge(&self, set: &Set, inputs: &Inputs<'_>, name: &Arc<str>) -> Judged {
         let rollout = set.rollout.as_ref().unwrap();
         let node = rollout.nodes.get(name).cloned().unwrap_or_default();
         // The pod may be another than when the node was looked at last.
-        let node = self.watch(set, law, name, node);
-        let admitted = law.has_node(name) && law.is_admitted(name);
-        let pod = Self::target_pod(law, name);
+        let node = self.watch(set, inputs, name, node);
+        let admitted = inputs.has_node(name) && inputs.is_admitted(name);
+        let pod = Self::target_pod(inputs, name);
         let blamed = node.blamed == Some(true);
         let blame = blamed.then_some("NodeDown");
         let excused = pod.is_some_and(|pod| pod.view.health.before == Before::Failing);
-        let cause = self.cause(law, name, &node).or(blame);
+        let cause = self.cause(inputs, name, &node).or(blame);
         let failed = cause.filter(|_| admitted && !excused);
-        let wanted = law.target_selects(name);
-        let kept_away = wanted && !law.target_fit(name).is_some_and(|(run, _)| run);
+        let wanted = inputs.target_selects(name);
+        let kept_away = wanted && !inputs.target_fit(name).is_some_and(|(run, _)| run);
         let healthy = if wanted {
             pod.is_some_and(|pod| pod.available)
         } else {
-            law.daemons_on(name).all(|daemon| daemon.view.terminating)
+            inputs
+                .daemons_on(name)
+                .all(|daemon| daemon.view.terminating)
         };
-        let mut here = law.daemons_on(name);
-        let remains = here.any(|d| !d.view.terminating && law.is_of_target(d.view));
-        let down = law.readiness(name) != Readiness::Ready && !blamed;
-        let skipped = law.skips_down_nodes() && down;
+        let mut here = inputs.daemons_on(name);
+        let remains = here.any(|d| !d.view.terminating && inputs.is_of_target(d.view));
+        let down = inputs.readiness(name) != Readiness::Ready && !blamed;
+        let skipped = inputs.skips_down_nodes() && down;
         // R5.3: a person may have accepted the failures.
-        let accepted = law.state().map(|state| state.accepted);
+        let accepted = inputs.state().map(|state| state.accepted);
         let accepted = !matches!(accepted, None | Some(Accepted::None | Accepted::Nodes(0)));
         let charged = blamed && failed.is_some() && !accepted;
         Judged {
             healthy: admitted && healthy,
             pending: admitted && !healthy && !skipped && !kept_away && failed.is_none() && !excused,
             failed,
-            on_target: remains && !law.is_unreachable(name),
+            on_target: remains && !inputs.is_unreachable(name),
             forgiven: !charged && (skipped || failed.is_some() || (admitted && excused)),
             charged,
         }
     }
 
-    pub(super) fn totals(&self, set: &Set, law: &Law<'_>) -> Totals {
+    pub(super) fn totals(&self, set: &Set, inputs: &Inputs<'_>) -> Totals {
         let rollout = set.rollout.as_ref().unwrap();
         let names = || rollout.nodes.keys();
-        let all: Vec<Judged> = names().map(|name| self.judge(set, law, name)).collect();
+        let all: Vec<Judged> = names().map(|name| self.judge(set, inputs, name)).collect();
         let labelled = names().zip(&all);
-        let labelled = labelled.filter(|(name, j)| j.healthy && law.is_labelled(name));
+        let labelled = labelled.filter(|(name, j)| j.healthy && inputs.is_labelled(name));
         let count = |which: &dyn Fn(&Judged) -> bool| all.iter().filter(|j| which(j)).count();
         Totals {
-            nodes: law.rollout_nodes().len(),
+            nodes: inputs.rollout_nodes().len(),
             labelled: labelled.count(),
             pending: count(&|j| j.pending),
             failed: count(&|j| j.failed.is_some()),

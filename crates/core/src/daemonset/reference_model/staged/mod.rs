@@ -1,7 +1,7 @@
 //! Staged rollouts (`docs/spec/rollouts.md`) in random histories.
 //!
 //! ```text
-//!   law: the rules as functions of whole objects, written a second time
+//!   inputs: the rules as functions of whole objects, written a second time
 //!   model, judging, stepping, deciding, remaking: the reference model's part about staged rollouts
 //!   observed: what the controller has observed; rollouts: the real planner in a cluster in memory
 //!   checks, transitions: what must hold for each request
@@ -11,9 +11,9 @@
 mod checks;
 mod deciding;
 mod examples;
+mod inputs;
 mod judging;
 mod kills;
-mod law;
 mod model;
 mod observed;
 mod random;

@@ -12,8 +12,8 @@ use super::super::super::history::Revision;
 use super::super::pacing::Requested;
 use super::super::rules::is_available;
 use super::super::{Claim, Pending, PodWrite, ReferencePlanner, Set, Uid};
+use super::inputs::{Daemon, Inputs, Standing};
 use super::judging::Watched;
-use super::law::{Daemon, Law, Standing};
 use crate::rollout::command::Commands;
 use crate::rollout::policy::{Policy, Setting};
 use crate::rollout::state::{Accepted, Cut, Phase, Record, StageTimes, State, Verdict};
@@ -218,18 +218,18 @@ fn stage_times(old: Option<&State>, new: &State) -> Vec<StageTimes> {
 
 impl ReferencePlanner {
     /// The rules for a DaemonSet that has a rollout.
-    pub(in super::super) fn law<'a>(&'a self, set: &'a Set) -> Option<Law<'a>> {
+    pub(in super::super) fn inputs<'a>(&'a self, set: &'a Set) -> Option<Inputs<'a>> {
         let rollout = set.rollout.as_ref()?;
         let revisions = rollout.revisions.iter().collect();
-        let law = Law::new(
+        let inputs = Inputs::new(
             &set.view,
             &self.namespaces,
             &self.nodes,
             self.daemons(set),
             revisions,
         )?;
-        let law = law.with_stable(rollout.basis.stable.as_deref());
-        Some(law.with_last_policy(Some(&rollout.policy)))
+        let inputs = inputs.with_stable(rollout.basis.stable.as_deref());
+        Some(inputs.with_last_policy(Some(&rollout.policy)))
     }
 
     fn daemons<'a>(&'a self, set: &'a Set) -> Vec<Daemon<'a>> {
@@ -253,43 +253,43 @@ impl ReferencePlanner {
     pub(in super::super) fn stable_hash(&self, uid: &Uid, claimed: &[Revision]) -> Option<String> {
         let set = &self.sets[uid];
         let claimed = claimed.iter().collect();
-        let law = Law::new(
+        let inputs = Inputs::new(
             &set.view,
             &self.namespaces,
             &self.nodes,
             self.daemons(set),
             claimed,
         )?;
-        law.stable.map(|stable| stable.hash().to_owned())
+        inputs.stable.map(|stable| stable.hash().to_owned())
     }
 
     /// The current revision is known: derives how nodes are driven (R1, R2).
     pub(in super::super) fn sync_rollout(&mut self, uid: &Uid, claimed: &[Revision]) {
         let set = &self.sets[uid];
-        let law = Law::new(
+        let inputs = Inputs::new(
             &set.view,
             &self.namespaces,
             &self.nodes,
             self.daemons(set),
             claimed.iter().collect(),
         );
-        let Some(law) = law.filter(|law| law.standing != Standing::Plain) else {
+        let Some(inputs) = inputs.filter(|inputs| inputs.standing != Standing::Plain) else {
             self.set_mut(uid).rollout = None;
             return;
         };
         let failed = |r: &Revision| r.record.verdict == Some(Verdict::Failed);
         let hashes = claimed.iter().map(|r| (r.hash().to_owned(), failed(r)));
         let basis = Basis {
-            setting: law.setting.clone(),
-            commands: law.commands.clone(),
-            record: law.record.clone(),
-            stable: law.stable.map(|stable| stable.hash().to_owned()),
+            setting: inputs.setting.clone(),
+            commands: inputs.commands.clone(),
+            record: inputs.record.clone(),
+            stable: inputs.stable.map(|stable| stable.hash().to_owned()),
             hashes: hashes.collect(),
             generation: set.view.generation,
-            target: law.target.uid.clone(),
+            target: inputs.target.uid.clone(),
         };
         let last = set.rollout.as_ref().map(|rollout| rollout.policy.clone());
-        let policy = law.with_last_policy(last.as_ref()).applied_policy();
+        let policy = inputs.with_last_policy(last.as_ref()).applied_policy();
         let now = self.now;
         let began = basis.began(now);
         let old = self.set_mut(uid).rollout.take();
@@ -396,10 +396,10 @@ impl ReferencePlanner {
     }
 
     /// No node changes its revision.
-    pub(super) fn is_held(set: &Set, law: &Law<'_>) -> bool {
+    pub(super) fn is_held(set: &Set, inputs: &Inputs<'_>) -> bool {
         let rollout = set.rollout.as_ref();
         let writes = rollout.is_some_and(|r| r.transition.is_some() || r.stuck);
-        law.standing != Standing::Back && (law.is_held() || writes)
+        inputs.standing != Standing::Back && (inputs.is_held() || writes)
     }
 
     /// Takes the steps that are due (R3 to R6, R8.1).
@@ -413,18 +413,18 @@ impl ReferencePlanner {
         if rollout.transition.is_some() {
             return;
         }
-        let Some(law) = self.law(set) else {
+        let Some(inputs) = self.inputs(set) else {
             return;
         };
-        let totals = self.totals(set, &law);
-        let before = self.ignored_before(uid, &law);
-        match super::stepping::step(&law, rollout, totals, self.now, &before) {
+        let totals = self.totals(set, &inputs);
+        let before = self.ignored_before(uid, &inputs);
+        match super::stepping::step(&inputs, rollout, totals, self.now, &before) {
             super::stepping::Next::Nothing => self.set_unstuck(uid),
             super::stepping::Next::Ask => {
                 let request = CheckRequest {
-                    check: law.policy.check.clone().unwrap(),
-                    revision: law.target.hash().into(),
-                    state: serde_json::to_string(&law.record.state).unwrap(),
+                    check: inputs.policy.check.clone().unwrap(),
+                    revision: inputs.target.hash().into(),
+                    state: serde_json::to_string(&inputs.record.state).unwrap(),
                 };
                 self.set_unstuck(uid);
                 self.ask(uid, &request);
@@ -436,7 +436,7 @@ impl ReferencePlanner {
                 self.advance_rollout_state(uid);
             }
             super::stepping::Next::Write(verdict, state) => {
-                let target = law.target.clone();
+                let target = inputs.target.clone();
                 self.write_record(uid, &target, verdict, *state);
             }
         }
@@ -447,19 +447,19 @@ impl ReferencePlanner {
     pub(in super::super) fn note_progress(&mut self, uid: &Uid) {
         let now = self.now;
         let set = &self.sets[uid];
-        let (Some(rollout), Some(law)) = (&set.rollout, self.law(set)) else {
+        let (Some(rollout), Some(inputs)) = (&set.rollout, self.inputs(set)) else {
             return;
         };
         let names = rollout.nodes.iter().filter(|(_, node)| !node.was_healthy);
         let names = names.map(|(name, _)| name.clone());
         let healthy: Vec<Arc<str>> = names
-            .filter(|name| self.judge(set, &law, name).healthy)
+            .filter(|name| self.judge(set, &inputs, name).healthy)
             .collect();
         let progressed = if rollout.is_new {
-            let deadline = i64::try_from(law.policy.progress_deadline.as_millis()).unwrap();
+            let deadline = i64::try_from(inputs.policy.progress_deadline.as_millis()).unwrap();
             let rest = (deadline - 5 * 60_000).max(0);
-            let pods = healthy.iter().flat_map(|name| law.daemons_on(name));
-            let pods = pods.filter(|pod| !pod.view.terminating && law.is_of_target(pod.view));
+            let pods = healthy.iter().flat_map(|name| inputs.daemons_on(name));
+            let pods = pods.filter(|pod| !pod.view.terminating && inputs.is_of_target(pod.view));
             let min_ready = set.view.min_ready_seconds * 1_000;
             let since = pods.filter_map(|pod| pod.view.ready_since);
             let since = since.map(|since| since.saturating_add_millis(min_ready));
@@ -480,15 +480,15 @@ impl ReferencePlanner {
 
     /// R6.1: the commands that did nothing with an earlier target and are still there. One that names that target may have
     /// been carried out.
-    fn ignored_before(&self, uid: &Uid, law: &Law<'_>) -> BTreeMap<String, String> {
-        let own = |r: &&Revision| r.controller.as_ref() == Some(uid) && r.uid != law.target.uid;
+    fn ignored_before(&self, uid: &Uid, inputs: &Inputs<'_>) -> BTreeMap<String, String> {
+        let own = |r: &&Revision| r.controller.as_ref() == Some(uid) && r.uid != inputs.target.uid;
         let mut ignored = BTreeMap::new();
         for revision in self.revisions.values().filter(own) {
             let state = revision.record.state.as_ref();
             let Some(state) = state.filter(|state| *state.owner == **uid) else {
                 continue;
             };
-            for (key, value, command) in &law.commands.once {
+            for (key, value, command) in &inputs.commands.once {
                 let seen = state.seen.get(*key) == Some(value);
                 if seen && super::stepping::named(command) != Some(revision.hash()) {
                     ignored.insert((*key).to_owned(), value.clone());
@@ -555,8 +555,8 @@ impl ReferencePlanner {
         if !goes {
             state.failing = BTreeSet::new();
         } else if state.stage > 0 && !present {
-            let law = self.law(&self.sets[uid]).unwrap();
-            state.failing = law.fail_before_their_turn();
+            let inputs = self.inputs(&self.sets[uid]).unwrap();
+            state.failing = inputs.fail_before_their_turn();
         }
         let earlier = self.sets[uid].history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {

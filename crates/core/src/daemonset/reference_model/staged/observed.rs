@@ -11,7 +11,7 @@ use super::super::super::view::{DaemonSetView, NodeView, PodView};
 use super::super::Uid;
 use super::super::pacing::FIVE_MINUTES;
 use super::super::rules::is_available;
-use super::law::{Daemon, Law, Standing};
+use super::inputs::{Daemon, Inputs, Standing};
 use crate::rollout::policy::{Policy, Setting};
 
 /// See the [module](self).
@@ -75,8 +75,10 @@ impl Observed {
     /// R8.3.
     fn remember_stable(&mut self, gone: &Uid) {
         let owner = self.revisions.get(gone).and_then(|r| r.controller.clone());
-        let law = owner.and_then(|owner| self.law(&owner, Timestamp::EPOCH));
-        let stable = law.and_then(|law| law.stable).filter(|r| r.uid == *gone);
+        let inputs = owner.and_then(|owner| self.inputs(&owner, Timestamp::EPOCH));
+        let stable = inputs
+            .and_then(|inputs| inputs.stable)
+            .filter(|r| r.uid == *gone);
         if let Some(stable) = stable.cloned() {
             self.lost_stable = Some(stable);
         }
@@ -92,9 +94,10 @@ impl Observed {
         };
         let again = self.revisions.values().any(same);
         let owner = lost.controller.as_ref();
-        let law = owner.and_then(|owner| self.law(owner, Timestamp::EPOCH));
+        let inputs = owner.and_then(|owner| self.inputs(owner, Timestamp::EPOCH));
         // Until the template has its revision, the controller goes by what was stable before.
-        let needed = law.is_none_or(|law| law.stable.is_some_and(|stable| stable.uid == lost.uid));
+        let needed =
+            inputs.is_none_or(|inputs| inputs.stable.is_some_and(|stable| stable.uid == lost.uid));
         if again || !needed {
             self.lost_stable = None;
         }
@@ -108,9 +111,9 @@ impl Observed {
             self.policy = Some(*policy);
             return;
         }
-        let policy = self.law(&view.uid, Timestamp::EPOCH).map(|law| {
-            let applies = law.standing != Standing::Plain;
-            applies.then(|| law.applied_policy())
+        let policy = self.inputs(&view.uid, Timestamp::EPOCH).map(|inputs| {
+            let applies = inputs.standing != Standing::Plain;
+            applies.then(|| inputs.applied_policy())
         });
         if let Some(policy) = policy {
             self.policy = policy;
@@ -151,7 +154,7 @@ impl Observed {
     }
 
     /// The rules for a DaemonSet as the controller sees it.
-    pub(super) fn law(&self, uid: &Uid, now: Timestamp) -> Option<Law<'_>> {
+    pub(super) fn inputs(&self, uid: &Uid, now: Timestamp) -> Option<Inputs<'_>> {
         let set = self.sets.get(uid)?;
         let own = self.pods.values();
         let own = own.filter(|pod| pod.controller.as_ref() == Some(uid));
@@ -162,15 +165,15 @@ impl Observed {
         });
         let revisions = self.revisions.values().chain(&self.lost_stable);
         let revisions = revisions.filter(|revision| revision.controller.as_ref() == Some(uid));
-        let law = Law::new(
+        let inputs = Inputs::new(
             set,
             &self.namespaces,
             &self.nodes,
             pods.collect(),
             revisions.collect(),
         )?;
-        let mut law = law.with_last_policy(self.policy.as_ref());
-        law.uncertain = !self.unshown.is_empty();
-        Some(law)
+        let mut inputs = inputs.with_last_policy(self.policy.as_ref());
+        inputs.uncertain = !self.unshown.is_empty();
+        Some(inputs)
     }
 }

@@ -9,8 +9,8 @@ use super::super::super::view::{Phase as PodPhase, Readiness, Waiting};
 use super::super::Uid;
 use super::super::fake_cluster::Kind;
 use super::super::histories::fixed_seeds;
+use super::inputs::{Driven, Inputs, Standing};
 use super::kills::{calm_step, rolling};
-use super::law::{Driven, Law, Standing};
 use super::rollouts::Rollouts;
 use crate::rollout::state::Phase;
 use crate::taint::Taint;
@@ -125,10 +125,12 @@ fn change_policy(rollouts: &mut Rollouts) {
 }
 
 fn give_command(rollouts: &mut Rollouts) {
-    let law = rollouts.observed.law(&rollouts.uid, rollouts.cluster.now);
-    let known = law.map(|law| {
-        let state = law.state().cloned();
-        (law.target.hash().to_owned(), state)
+    let inputs = rollouts
+        .observed
+        .inputs(&rollouts.uid, rollouts.cluster.now);
+    let known = inputs.map(|inputs| {
+        let state = inputs.state().cloned();
+        (inputs.target.hash().to_owned(), state)
     });
     let Some((hash, state)) = known else {
         return;
@@ -291,38 +293,43 @@ fn heal(rollouts: &mut Rollouts) {
 
 /// What a cluster that was left alone must have come to.
 fn check_rest(rollouts: &Rollouts) {
-    let law = rollouts.observed.law(&rollouts.uid, rollouts.cluster.now);
-    let law = law.expect("the template has its revision");
-    let waits = matches!(law.phase(), Some(Phase::Paused | Phase::AwaitingPromotion));
-    let rests = match law.standing {
+    let inputs = rollouts
+        .observed
+        .inputs(&rollouts.uid, rollouts.cluster.now);
+    let inputs = inputs.expect("the template has its revision");
+    let waits = matches!(
+        inputs.phase(),
+        Some(Phase::Paused | Phase::AwaitingPromotion)
+    );
+    let rests = match inputs.standing {
         Standing::Plain | Standing::Direct => true,
         Standing::Unstarted => false,
         Standing::Staged => waits,
-        Standing::Back => matches!(law.phase(), None | Some(Phase::Held)),
+        Standing::Back => matches!(inputs.phase(), None | Some(Phase::Held)),
     };
     let seed = rollouts.seed;
     assert!(
         rests,
         "seed {seed}: {:?} {:?} after {:#?}",
-        law.standing, law.record, rollouts.log
+        inputs.standing, inputs.record, rollouts.log
     );
-    for name in law.nodes.keys() {
-        check_node(rollouts, &law, name);
+    for name in inputs.nodes.keys() {
+        check_node(rollouts, &inputs, name);
     }
 }
 
-fn check_node(rollouts: &Rollouts, law: &Law<'_>, name: &Uid) {
-    let here: Vec<_> = law.daemons_on(name).collect();
+fn check_node(rollouts: &Rollouts, inputs: &Inputs<'_>, name: &Uid) {
+    let here: Vec<_> = inputs.daemons_on(name).collect();
     let pods: Vec<_> = here.iter().map(|daemon| daemon.view).collect();
-    let held = law.is_held();
-    let (fit, right) = match law.driven(name) {
+    let held = inputs.is_held();
+    let (fit, right) = match inputs.driven(name) {
         Driven::Target => (
-            law.target_fit(name),
-            pods.iter().all(|pod| law.is_of_target(pod)),
+            inputs.target_fit(name),
+            pods.iter().all(|pod| inputs.is_of_target(pod)),
         ),
         Driven::Stable => (
-            law.stable_fit(name),
-            pods.iter().all(|pod| law.is_of_stable(pod)),
+            inputs.stable_fit(name),
+            pods.iter().all(|pod| inputs.is_of_stable(pod)),
         ),
         Driven::Nowhere => (None, true),
     };
@@ -336,9 +343,9 @@ fn check_node(rollouts: &Rollouts, law: &Law<'_>, name: &Uid) {
         held || (counted && right),
         "seed {}: {name} {fit:?} {:?} has {pods:?} in {:?} {:?} after {:#?}",
         rollouts.seed,
-        law.driven(name),
-        law.standing,
-        law.record,
+        inputs.driven(name),
+        inputs.standing,
+        inputs.record,
         rollouts.log
     );
 }

@@ -231,9 +231,10 @@ impl Rollouts {
         self.check(|this| {
             let conditions = this.planner.conditions(&this.uid);
             let active = this.planner.status(&this.uid).is_some();
-            let law = this.observed.law(&this.uid, this.cluster.now);
-            law.filter(|_| active)
-                .map_or(Ok(()), |law| Checks::conditions(&law, &conditions))
+            let inputs = this.observed.inputs(&this.uid, this.cluster.now);
+            inputs
+                .filter(|_| active)
+                .map_or(Ok(()), |inputs| Checks::conditions(&inputs, &conditions))
         });
     }
 
@@ -293,8 +294,8 @@ impl Rollouts {
             other => format!("request {other:?}"),
         });
         let now = self.cluster.now;
-        self.check(|this| match this.observed.law(&this.uid, now) {
-            Some(law) => this.checks.request(&law, write, now),
+        self.check(|this| match this.observed.inputs(&this.uid, now) {
+            Some(inputs) => this.checks.request(&inputs, write, now),
             None => Ok(()),
         });
         if let Write::DeletePod(pod) = write {
@@ -377,13 +378,13 @@ impl Rollouts {
     /// R7: the stage whose end is checked, if its check is due.
     fn checked_stage(&mut self) -> Option<StageKey> {
         let now = self.cluster.now;
-        self.check(|this| match this.observed.law(&this.uid, now) {
-            Some(law) => this.checks.asks(&law, now),
+        self.check(|this| match this.observed.inputs(&this.uid, now) {
+            Some(inputs) => this.checks.asks(&inputs, now),
             None => Ok(()),
         });
-        let law = self.observed.law(&self.uid, now)?;
-        let state = law.state()?;
-        Some((law.target.uid.clone(), state.attempt, state.stage))
+        let inputs = self.observed.inputs(&self.uid, now)?;
+        let state = inputs.state()?;
+        Some((inputs.target.uid.clone(), state.attempt, state.stage))
     }
 
     /// Answers the check that was asked last.

@@ -6,8 +6,8 @@ use kennel_types::Timestamp;
 
 use super::super::super::HASH_LABEL;
 use super::super::super::event::CheckAnswer;
+use super::inputs::{Inputs, Standing};
 use super::judging::Totals;
-use super::law::{Law, Standing};
 use super::model::Rollout;
 use crate::int_or_percent::IntOrPercent;
 use crate::rollout::command::{Command, Extent};
@@ -25,24 +25,24 @@ pub(super) enum Next {
 }
 
 pub(super) fn step(
-    law: &Law<'_>,
+    inputs: &Inputs<'_>,
     rollout: &Rollout,
     totals: Totals,
     now: Timestamp,
     ignored_before: &BTreeMap<String, String>,
 ) -> Next {
     let stepping = Stepping {
-        law,
+        inputs,
         rollout,
         totals,
         now,
         ignored_before,
     };
-    let invalid = matches!(law.setting, Setting::Invalid(_));
-    match (law.standing, law.state()) {
+    let invalid = matches!(inputs.setting, Setting::Invalid(_));
+    match (inputs.standing, inputs.state()) {
         (Standing::Unstarted, _) if !invalid => stepping.start(),
         // R6.1
-        (Standing::Direct, _) if !law.only_halts() && law.has_succeeded() => {
+        (Standing::Direct, _) if !inputs.only_halts() && inputs.has_succeeded() => {
             let command = stepping.command();
             command.map_or(Next::Nothing, |(key, value, _)| stepping.ignore(key, value))
         }
@@ -57,9 +57,9 @@ pub(super) fn step(
 }
 
 /// A person or an unreadable policy holds the rollout up.
-pub(super) fn is_paused(law: &Law<'_>) -> bool {
-    let invalid = matches!(law.setting, Setting::Invalid(_));
-    invalid || law.commands.pause.is_some() || law.commands.freeze.is_some()
+pub(super) fn is_paused(inputs: &Inputs<'_>) -> bool {
+    let invalid = matches!(inputs.setting, Setting::Invalid(_));
+    invalid || inputs.commands.pause.is_some() || inputs.commands.freeze.is_some()
 }
 
 fn write((verdict, state): (Verdict, State)) -> Next {
@@ -67,7 +67,7 @@ fn write((verdict, state): (Verdict, State)) -> Next {
 }
 
 struct Stepping<'a, 'b> {
-    law: &'b Law<'a>,
+    inputs: &'b Inputs<'a>,
     rollout: &'b Rollout,
     totals: Totals,
     now: Timestamp,
@@ -104,10 +104,10 @@ fn reason(code: &str) -> Reason {
 impl Stepping<'_, '_> {
     /// R2, R2.1.
     fn start(&self) -> Next {
-        let law = self.law;
-        let earlier = law.state();
+        let inputs = self.inputs;
+        let earlier = inputs.state();
         let mut state = State {
-            stable: law.stable.map(|stable| stable.hash().to_owned()),
+            stable: inputs.stable.map(|stable| stable.hash().to_owned()),
             attempt: earlier.map_or(1, |earlier| earlier.attempt + 1),
             ..self.complete_state()
         };
@@ -115,24 +115,24 @@ impl Stepping<'_, '_> {
             .seen
             .extend(earlier.iter().flat_map(|e| e.seen.clone()));
         state.seen.extend(self.ignored_before.clone());
-        let placed = law.pods.iter().filter(|pod| pod.view.target().is_some());
+        let placed = inputs.pods.iter().filter(|pod| pod.view.target().is_some());
         let hashes = placed.map(|pod| pod.view.labels.get(HASH_LABEL).map(String::as_str));
         let hashes: Vec<Option<&str>> = hashes.collect();
-        let target = Some(law.target.hash());
+        let target = Some(inputs.target.hash());
         let only_target = !hashes.is_empty() && hashes.iter().all(|hash| *hash == target);
-        let first = hashes.is_empty() && law.stable.is_none();
-        let returns = law.returns_to_stable();
-        if (first && !law.policy.stages_on_create) || only_target || returns {
+        let first = hashes.is_empty() && inputs.stable.is_none();
+        let returns = inputs.returns_to_stable();
+        if (first && !inputs.policy.stages_on_create) || only_target || returns {
             return Next::Write(Verdict::Stable, Box::new(state));
         }
-        let nodes = law.rollout_nodes();
-        let selected = nodes.iter().any(|name| law.target_selects(name));
+        let nodes = inputs.rollout_nodes();
+        let selected = nodes.iter().any(|name| inputs.target_selects(name));
         if !nodes.is_empty() && !selected {
             (state.phase, state.cut) = (Phase::AwaitingPromotion, Cut::Nothing);
             state.reason = Some(reason("NoNodes"));
             return Next::Write(Verdict::Progressing, Box::new(state));
         }
-        let Some((stage, cut)) = law.next_stage(0) else {
+        let Some((stage, cut)) = inputs.next_stage(0) else {
             return Next::Write(Verdict::Stable, Box::new(state));
         };
         (state.phase, state.stage, state.cut) = (Phase::Updating, stage, cut);
@@ -145,7 +145,7 @@ impl Stepping<'_, '_> {
             state.phase,
             Phase::Updating | Phase::Baking | Phase::AwaitingPromotion
         );
-        let lost = state.stable.is_some() && self.law.stable.is_none();
+        let lost = state.stable.is_some() && self.inputs.stable.is_none();
         lost && moves && state.accepted != Accepted::All
     }
 
@@ -160,7 +160,7 @@ impl Stepping<'_, '_> {
                     ..
                 }
             );
-            stage && state.phase == Phase::Baking && self.law.moved_cut(state).is_some()
+            stage && state.phase == Phase::Baking && self.inputs.moved_cut(state).is_some()
         };
         if let Some((key, value, command)) = command {
             if !self.names_target(command) {
@@ -192,13 +192,13 @@ impl Stepping<'_, '_> {
     }
 
     fn names_target(&self, command: &Command) -> bool {
-        named(command).is_none_or(|hash| *hash == *self.law.target.hash())
+        named(command).is_none_or(|hash| *hash == *self.inputs.target.hash())
     }
 
     /// The state of a rollout that is over.
     fn complete_state(&self) -> State {
         State {
-            owner: self.law.set.uid.to_string(),
+            owner: self.inputs.set.uid.to_string(),
             stable: None,
             attempt: 1,
             stage: 0,
@@ -215,20 +215,20 @@ impl Stepping<'_, '_> {
 
     /// R6.1: the state records that a command was seen.
     fn ignore(&self, key: &'static str, value: &str) -> Next {
-        let present = self.law.state().cloned();
+        let present = self.inputs.state().cloned();
         let mut state = present.unwrap_or_else(|| self.complete_state());
         let known = state.seen.insert(key.to_owned(), value.to_owned());
         if known.as_deref() == Some(value) {
             return Next::Tell(key, value.to_owned());
         }
-        Next::Write(self.law.record.verdict.unwrap(), Box::new(state))
+        Next::Write(self.inputs.record.verdict.unwrap(), Box::new(state))
     }
 
     /// R6.1: the first command that was not seen yet, or was given again.
     fn command(&self) -> Option<(&'static str, &str, &Command)> {
-        let all = self.law.commands.once.iter();
+        let all = self.inputs.commands.once.iter();
         let mut open = all.filter(|(key, value, _)| {
-            let seen = self.law.state().and_then(|state| state.seen.get(*key));
+            let seen = self.inputs.state().and_then(|state| state.seen.get(*key));
             let given_again = (*key).to_owned();
             let given_again = self
                 .rollout
@@ -266,7 +266,7 @@ impl Stepping<'_, '_> {
             Command::Retry { attempt, .. }
                 if *attempt == state.attempt && (state.phase == Phase::Paused || !goes) =>
             {
-                let (stage, cut) = self.law.first_stage()?;
+                let (stage, cut) = self.inputs.first_stage()?;
                 let mut next = self.enter(state, Phase::Updating);
                 (next.stage, next.cut) = (stage, cut);
                 (next.attempt, next.accepted) = (state.attempt + 1, Accepted::None);
@@ -281,7 +281,7 @@ impl Stepping<'_, '_> {
         match extent {
             Extent::Full if goes => {
                 let mut next = self.enter(state, Phase::Updating);
-                next.stage = self.law.policy.stages.len();
+                next.stage = self.inputs.policy.stages.len();
                 (next.cut, next.accepted) = (Cut::All(AllNodes), Accepted::All);
                 Some((Verdict::Progressing, next))
             }
@@ -306,13 +306,13 @@ impl Stepping<'_, '_> {
     }
 
     fn is_paused(&self) -> bool {
-        is_paused(self.law)
+        is_paused(self.inputs)
     }
 
     /// R5.2.
     fn has_failed(&self, state: &State) -> bool {
         let nodes = i64::try_from(self.totals.nodes).unwrap();
-        let allowed = match self.law.policy.max_failures {
+        let allowed = match self.inputs.policy.max_failures {
             IntOrPercent::Int(count) => count,
             IntOrPercent::Percent(percent) => nodes * percent / 100,
         };
@@ -325,7 +325,7 @@ impl Stepping<'_, '_> {
     }
 
     fn fail(&self, state: &State, code: &str) -> (Verdict, State) {
-        let back = self.law.policy.on_failure == OnFailure::Rollback && state.stable.is_some();
+        let back = self.inputs.policy.on_failure == OnFailure::Rollback && state.stable.is_some();
         let (verdict, phase) = if back {
             (Verdict::Failed, Phase::RollingBack)
         } else {
@@ -342,7 +342,7 @@ impl Stepping<'_, '_> {
         }
         if self.totals.pending > 0 {
             let from = self.rollout.progressed.max(self.rollout.began);
-            let deadline = self.law.policy.progress_deadline;
+            let deadline = self.inputs.policy.progress_deadline;
             let over = self.now.saturating_since(from) >= deadline;
             let fail = || write(self.fail(state, "DeadlineExceeded"));
             return (over && !self.is_paused()).then(fail);
@@ -352,10 +352,10 @@ impl Stepping<'_, '_> {
             next.reason = Some(reason("NoNodes"));
             return Some(write((Verdict::Progressing, next)));
         }
-        if self.law.moved_cut(state).is_some() {
+        if self.inputs.moved_cut(state).is_some() {
             return None;
         }
-        let (bake, _) = super::checks::stage_of(self.law, state);
+        let (bake, _) = super::checks::stage_of(self.inputs, state);
         if bake > 0 && state.accepted != Accepted::All {
             let next = self.enter(state, Phase::Baking);
             return Some(write((Verdict::Progressing, next)));
@@ -367,9 +367,9 @@ impl Stepping<'_, '_> {
         if self.has_failed(state) {
             return Some(write(self.fail(state, "*")));
         }
-        let (bake, _) = super::checks::stage_of(self.law, state);
+        let (bake, _) = super::checks::stage_of(self.inputs, state);
         let baked = self.now.millis_since(self.rollout.began) >= bake;
-        if baked && self.totals.pending == 0 && self.law.moved_cut(state).is_none() {
+        if baked && self.totals.pending == 0 && self.inputs.moved_cut(state).is_none() {
             self.complete(state)
         } else {
             None
@@ -378,13 +378,13 @@ impl Stepping<'_, '_> {
 
     /// R3.8: a stage by label without a single healthy node.
     fn lacks_nodes(&self) -> bool {
-        matches!(self.law.stage_size(), Some(Size::Nodes(_))) && self.totals.labelled == 0
+        matches!(self.inputs.stage_size(), Some(Size::Nodes(_))) && self.totals.labelled == 0
     }
 
     fn wait(&self, state: &State) -> Option<(Verdict, State)> {
         let code = state.reason.as_ref().map(|reason| reason.code.as_str());
         // R1.3: the policy may have lost the gate.
-        let (_, manual) = super::checks::stage_of(self.law, state);
+        let (_, manual) = super::checks::stage_of(self.inputs, state);
         let gated = manual || state.stage == 0;
         if code != Some("NoNodes") && !gated && !self.is_paused() {
             if self.has_failed(state) {
@@ -399,7 +399,7 @@ impl Stepping<'_, '_> {
 
     /// R3.6, after the check (R7).
     fn complete(&self, state: &State) -> Option<Next> {
-        let checked = self.law.policy.check.is_some() && state.accepted != Accepted::All;
+        let checked = self.inputs.policy.check.is_some() && state.accepted != Accepted::All;
         match &self.rollout.asked.answer {
             Some(CheckAnswer::Passed) => {}
             _ if !checked => {}
@@ -417,7 +417,7 @@ impl Stepping<'_, '_> {
     }
 
     fn after_check(&self, state: &State) -> Option<(Verdict, State)> {
-        let (_, manual) = super::checks::stage_of(self.law, state);
+        let (_, manual) = super::checks::stage_of(self.inputs, state);
         if manual && state.accepted != Accepted::All {
             let next = self.enter(state, Phase::AwaitingPromotion);
             return Some((Verdict::Progressing, next));
@@ -426,13 +426,13 @@ impl Stepping<'_, '_> {
     }
 
     fn next_stage(&self, state: &State) -> (Verdict, State) {
-        match self.law.next_stage(state.stage) {
+        match self.inputs.next_stage(state.stage) {
             Some((stage, cut)) => {
                 let mut next = self.enter(state, Phase::Updating);
                 (next.stage, next.cut) = (stage, cut);
                 (Verdict::Progressing, next)
             }
-            None => match self.law.moved_cut(state) {
+            None => match self.inputs.moved_cut(state) {
                 Some(cut) => {
                     let mut next = self.enter(state, Phase::Updating);
                     next.cut = cut;
@@ -450,7 +450,7 @@ impl Stepping<'_, '_> {
             return None;
         }
         let mut next = state.clone();
-        next.cut = self.law.moved_cut(state)?;
+        next.cut = self.inputs.moved_cut(state)?;
         Some((Verdict::Progressing, next))
     }
 

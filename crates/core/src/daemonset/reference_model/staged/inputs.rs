@@ -47,7 +47,7 @@ pub(super) struct Daemon<'a> {
 }
 
 /// Everything that the rules read, and what they derive of the rollout as a whole.
-pub(in super::super) struct Law<'a> {
+pub(in super::super) struct Inputs<'a> {
     pub(super) set: &'a DaemonSetView,
     pub(super) nodes: &'a BTreeMap<Arc<str>, NodeView>,
     pub(super) pods: Vec<Daemon<'a>>,
@@ -65,7 +65,7 @@ pub(in super::super) struct Law<'a> {
     pub(super) uncertain: bool,
 }
 
-impl<'a> Law<'a> {
+impl<'a> Inputs<'a> {
     /// `None` while the current template has no revision.
     pub(super) fn new(
         set: &'a DaemonSetView,
@@ -104,7 +104,7 @@ impl<'a> Law<'a> {
             _ if halts => Standing::Direct,
             _ => Standing::Plain,
         };
-        let mut law = Self {
+        let mut inputs = Self {
             policy: setting.policy().cloned().unwrap_or_default(),
             stable: None,
             stable_template: None,
@@ -119,14 +119,14 @@ impl<'a> Law<'a> {
             standing,
             uncertain: false,
         };
-        law.stable = law.find_stable();
-        law.stable_template = law.stable.and_then(Revision::template);
+        inputs.stable = inputs.find_stable();
+        inputs.stable_template = inputs.stable.and_then(Revision::template);
         // R1.2: a first creation proceeds as upstream's.
-        let invalid = matches!(law.setting, Setting::Invalid(_));
-        if invalid && law.standing == Standing::Unstarted && law.stable.is_none() {
-            law.standing = Standing::Direct;
+        let invalid = matches!(inputs.setting, Setting::Invalid(_));
+        if invalid && inputs.standing == Standing::Unstarted && inputs.stable.is_none() {
+            inputs.standing = Standing::Direct;
         }
-        Some(law)
+        Some(inputs)
     }
 
     /// An unreadable policy: what runs is judged by the last one that could be read.
