@@ -1,5 +1,6 @@
 //! `kennel agent`: runs this machine as a node, against any Kubernetes API.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -107,6 +108,9 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
     notify::waiting("Waiting for the server");
     let membership = join_cluster(args, &name, stop).await?;
     let api = membership.as_ref().and_then(|member| member.api.clone());
+    let rotating = membership
+        .as_ref()
+        .and_then(|member| member.rotating.clone());
     let addresses = node::addresses(&args.node, api.as_ref()).await;
     let place = Place {
         data: args.data_dir.clone(),
@@ -119,6 +123,9 @@ async fn prepare(args: &AgentArgs, stop: &CancellationToken) -> anyhow::Result<P
         service_proxy: service_proxy.is_some(),
     };
     let settings = node::settings(&args.node, name, addresses, place)?;
+    if let Some(rotating) = rotating {
+        follow_addresses(rotating, settings.addresses.subscribe(), stop);
+    }
     let (started, on_started) = oneshot::channel();
     let start = Start {
         settings: Arc::new(settings),
@@ -153,6 +160,8 @@ async fn notify_started(node: String, health: Arc<AgentHealth>, started: oneshot
 struct Membership {
     cluster: Cluster,
     api: Option<ApiAddress>,
+    /// The cluster's client, unless it is that of a kubeconfig.
+    rotating: Option<RotatingClient>,
 }
 
 /// Joins the cluster of the flags, or uses the one that the node has joined before. None if there is neither and
@@ -225,19 +234,41 @@ fn with_certificate(
         server: Some(joined.server.clone()),
     };
     follow_authorities(rotating.clone(), sender, pki, stop);
+    let to_certify = rotating.clone();
     let request = CertificateRequest::client(name);
     let (file, stop) = (pki.join(CLIENT_FILE), stop.clone());
     tokio::spawn(async move {
         let current = Some(joined.client);
         let install = |new: &_| {
             expirations.set(Purpose::Client, new);
-            rotating.set_certificate(new)
+            to_certify.set_certificate(new)
         };
         let rotation = rotate::run(&*csr, &request, &file, current, Some(authorities), install);
         stop.run_until_cancelled(rotation).await
     });
     let api = join::api_address(&joined.server);
-    Ok(Membership { cluster, api })
+    Ok(Membership {
+        cluster,
+        api,
+        rotating: Some(rotating),
+    })
+}
+
+/// Connects anew when the machine's address has changed.
+fn follow_addresses(
+    rotating: RotatingClient,
+    mut addresses: watch::Receiver<Vec<IpAddr>>,
+    stop: &CancellationToken,
+) {
+    let follow = async move {
+        while addresses.changed().await.is_ok() {
+            if let Err(error) = rotating.reconnect() {
+                tracing::warn!("{error}");
+            }
+        }
+    };
+    let stop = stop.clone();
+    tokio::spawn(async move { stop.run_until_cancelled(follow).await });
 }
 
 /// Follows the certificate authorities that the server publishes.
@@ -281,5 +312,6 @@ async fn with_kubeconfig(file: &Path, pki: &Path) -> anyhow::Result<Membership> 
             server: Some(server),
         },
         api,
+        rotating: None,
     })
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
+use std::thread::JoinHandle;
 
 use kennel_testkit::machine::{Containerd, Image, Links, Network};
 use kennel_testkit::{Agent, AgentPlan, Deadline, Kennel, Kubectl, Version, eventually};
@@ -113,6 +114,17 @@ impl Machine {
     }
 }
 
+impl Drop for Cluster {
+    /// All machines at the same time.
+    fn drop(&mut self) {
+        std::thread::scope(|scope| {
+            for machine in self.machines.drain(..) {
+                scope.spawn(move || drop(machine));
+            }
+        });
+    }
+}
+
 impl Cluster {
     /// A machine per entry, which is the number of its link.
     pub(super) fn new(mode: &str, machines: &[u8]) -> Self {
@@ -165,8 +177,9 @@ impl Cluster {
             links,
             flags,
         };
-        for link in machines {
-            cluster.join(*link);
+        let networks = machines.iter().map(|link| cluster.links.machine(*link));
+        for containerd in start_containerds(networks.collect()) {
+            cluster.join_with(containerd, &[]);
         }
         cluster.ready();
         cluster
@@ -179,12 +192,7 @@ impl Cluster {
 
     /// A machine that has this network.
     pub(super) fn join_in(&mut self, network: Network) {
-        let containerd = Containerd::builder()
-            .without_pod_network()
-            .in_network(network)
-            .start();
-        containerd.import(&image());
-        self.join_with(containerd, &[]);
+        self.join_with(start_containerd(network), &[]);
     }
 
     pub(super) fn join_with(&mut self, containerd: Containerd, more: &[&str]) {
@@ -286,13 +294,18 @@ impl Cluster {
     pub(super) fn service(&self, pod: &str, ports: &[u16]) -> Ipv4Addr {
         let label = format!("app={pod}");
         self.kubectl.run(&["label", "pod", pod, &label]).ok();
+        self.service_of(pod, ports)
+    }
+
+    /// A service for the pods with the label `app=NAME`, with these ports. Returns its cluster IP.
+    pub(super) fn service_of(&self, name: &str, ports: &[u16]) -> Ipv4Addr {
         let ports: Vec<Value> = ports
             .iter()
             .map(|port| json!({"name": format!("port-{port}"), "port": port}))
             .collect();
         let service = json!({
-            "apiVersion": "v1", "kind": "Service", "metadata": {"name": pod},
-            "spec": {"selector": {"app": pod}, "ports": ports},
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"selector": {"app": name}, "ports": ports},
         });
         let applied = self.kubectl.run_with_input(
             &["apply", "-o", "jsonpath={.spec.clusterIP}", "-f", "-"],
@@ -360,6 +373,23 @@ impl Cluster {
         let route = self.machines[from].run(&format!("ip route get {to}"));
         route.contains("kennel-vxlan")
     }
+}
+
+/// One for each network, at the same time.
+fn start_containerds(networks: Vec<Network>) -> Vec<Containerd> {
+    let started = networks
+        .into_iter()
+        .map(|network| std::thread::spawn(|| start_containerd(network)));
+    let started: Vec<_> = started.collect();
+    let ended = started.into_iter().map(JoinHandle::join);
+    ended.map(|containerd| containerd.unwrap()).collect()
+}
+
+fn start_containerd(network: Network) -> Containerd {
+    let builder = Containerd::builder().without_pod_network();
+    let containerd = builder.in_network(network).start();
+    containerd.import(&image());
+    containerd
 }
 
 pub(super) fn url(to: Ipv4Addr) -> String {

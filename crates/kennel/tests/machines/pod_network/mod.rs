@@ -8,6 +8,7 @@ mod nodes;
 mod paths;
 mod policies;
 mod refusals;
+mod rolling;
 mod services;
 mod three_machines;
 mod traffic;

@@ -95,4 +95,7 @@ fn follows_an_address(cluster: &Cluster) {
             .then_some(())
             .ok_or_else(|| format!("{} {}", logs.stderr, moved.agent.log()))
     });
+    // The agent learns of changes: its watches do not wait at the old address.
+    let c = cluster.pod("c", 1, false);
+    assert_eq!(cluster.seen_by("a", c), a);
 }
