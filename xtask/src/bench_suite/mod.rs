@@ -12,6 +12,7 @@ mod counters;
 mod dashboard;
 mod etcd;
 mod events;
+mod idle_connections;
 mod load;
 mod machine_facts;
 mod openapi;
@@ -154,6 +155,9 @@ fn cluster_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> Result
 async fn server_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> Result<()> {
     if wanted("idle") {
         idle(report).await?;
+    }
+    if wanted("connections") {
+        idle_connections::measure(report).await?;
     }
     if wanted("creates") || wanted("watches") {
         creates(report, wanted("watches")).await?;
