@@ -20,8 +20,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   picture         draw docs/rollout.svg from a release that goes back by itself, with the kennel beside
                   this program
   bench [PHASE…]  measure target/release/kennel against its bounds; phases: planner idle creates watches
-                  latency slices rights apply openapi list full etcd cluster rollouts heartbeats events agent
-                  services dashboard; not run by default: growth
+                  latency slices rights apply openapi list full etcd cluster connections rollouts heartbeats
+                  events agent services dashboard; not run by default: growth
   fuzz [--seconds N] [TARGET…]
                   look for new inputs with libFuzzer, and keep those that reach new code in fuzz/corpus
   package (deb | image)  build a Debian package or an OCI image of target/release/kennel

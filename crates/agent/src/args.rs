@@ -260,7 +260,7 @@ impl AgentArgs {
 }
 
 /// The same as `kennel_simulation::NODES_MAX`, which the agent program does not link.
-pub const SIMULATED_NODES_MAX: u32 = 61_439;
+pub const SIMULATED_NODES_MAX: u32 = 122_878;
 
 /// Apply with `--runtime=simulated` and without `--node-name`.
 #[derive(Clone, Debug, Args)]

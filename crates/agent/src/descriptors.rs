@@ -13,3 +13,8 @@ pub fn raise_limit() {
         tracing::debug!(%error, "cannot raise the limit on open files");
     }
 }
+
+/// How many files this process may open; none if that is not limited.
+pub fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}

@@ -45,10 +45,18 @@ pub enum ConnectionError {
 pub fn client(mut config: Config, origin: Origin) -> Result<Client, kube::Error> {
     config.default_retry = false;
     config.headers.extend(crate::headers());
+    let layer = explaining(&config, origin);
+    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+}
+
+/// Turns failures to connect into [`ConnectionError`]s.
+pub(crate) fn explaining(
+    config: &Config,
+    origin: Origin,
+) -> MapErrLayer<impl Fn(BoxError) -> BoxError + Clone + Send + Sync + 'static> {
     let url = config.cluster_url.to_string();
     let server = url.trim_end_matches('/').to_owned();
-    let layer = MapErrLayer::new(move |error: BoxError| explain(&server, origin, error));
-    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+    MapErrLayer::new(move |error: BoxError| explain(&server, origin, error))
 }
 
 /// Turns a failure to connect into a [`ConnectionError`].

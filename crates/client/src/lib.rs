@@ -7,6 +7,7 @@
 //!   lease ─▶ fence: may this process write?   pace: how many writes at once?
 //!   fetch: one request to a server that is no Kubernetes API
 //!   connection: clients of servers in other processes, whose errors say what to check
+//!   single_connection: the same, with all requests and watches on one HTTP/2 connection
 //!   expiry: warnings of certificates that end soon
 //!   clock, backoff, rate, metrics, pulse: used by all of them
 //! ```
@@ -27,6 +28,7 @@ pub mod metrics;
 pub mod pace;
 pub mod pulse;
 pub mod rate;
+pub mod single_connection;
 pub mod work;
 pub mod write;
 

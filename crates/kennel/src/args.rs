@@ -305,6 +305,15 @@ pub(crate) enum Verb {
     ///   kennel up --nodes 0 --data-dir ./kennel &
     ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --nodes 1000 --pid $!
     ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --nodes 1000 --idle 60 --pid $! -o json
+    ///
+    /// All nodes share the client of --kubeconfig, with one watch of pods and one of nodes, unless they
+    /// have connections of their own, as kubelets and agents do. Then each node is the user
+    /// system:node:NAME, with a certificate that the benchmark requests, approves and uses for a day at
+    /// most, so that the kubeconfig must be an administrator's, and node authorisation is part of the
+    /// figures. Pods then mount the tokens of service accounts, and a Service is over the DaemonSet:
+    ///
+    ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --connections --pid $!
+    ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --connections=plain --pid $!
     #[command(verbatim_doc_comment)]
     Bench(BenchArgs),
 

@@ -6,8 +6,13 @@ use std::net::Ipv4Addr;
 const SERVICES: u32 = 96 << 8;
 const SERVICES_LENGTH: u32 = 16 << 8;
 
-/// How many nodes the ranges suffice for: each has 256 addresses for its pods.
-pub const NODES_MAX: u32 = (1 << 16) - SERVICES_LENGTH - 1;
+/// How many nodes have the lower half of 256 addresses for their pods; as many have an upper half.
+const LOWER_HALVES: u32 = (1 << 16) - SERVICES_LENGTH - 1;
+/// Addresses of a node's pods: more than the 110 pods that a node takes unless a scenario says otherwise.
+const POD_ADDRESSES: u8 = 128;
+
+/// How many nodes the ranges suffice for.
+pub const NODES_MAX: u32 = 2 * LOWER_HALVES;
 
 /// The address of the node with this number, in 172.16.0.0/12.
 pub(super) fn node_address(number: u32) -> Ipv4Addr {
@@ -16,19 +21,24 @@ pub(super) fn node_address(number: u32) -> Ipv4Addr {
 
 /// The first address of the node's pod CIDR.
 fn first_pod_address(number: u32) -> Ipv4Addr {
+    let (number, half) = match number.checked_sub(LOWER_HALVES) {
+        None | Some(0) => (number, 0),
+        Some(number) => (number, u32::from(POD_ADDRESSES)),
+    };
     let skipped = if number < SERVICES {
         0
     } else {
         SERVICES_LENGTH
     };
-    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 0).to_bits() + ((number + skipped) << 8))
+    let first = Ipv4Addr::new(10, 0, 0, 0).to_bits();
+    Ipv4Addr::from_bits(first + ((number + skipped) << 8) + half)
 }
 
 /// Allocates the addresses of one node's pods.
 #[derive(Debug)]
 pub(super) struct PodAddresses {
     first: Ipv4Addr,
-    /// Last bytes, sorted: a node has few.
+    /// Counted from the first, sorted: a node has few.
     used: Vec<u8>,
 }
 
@@ -41,36 +51,39 @@ impl PodAddresses {
     }
 
     pub(super) fn allocate(&mut self) -> Option<Ipv4Addr> {
-        let last = (2..=254).find(|last| self.used.binary_search(last).is_err())?;
-        self.insert(last);
-        let address = self.first.to_bits() | u32::from(last);
+        let free = |offset: &u8| self.used.binary_search(offset).is_err();
+        let offset = (2..POD_ADDRESSES - 1).find(free)?;
+        self.insert(offset);
+        let address = self.first.to_bits() | u32::from(offset);
         Some(Ipv4Addr::from_bits(address))
     }
 
     /// Marks an address that a pod has already. Addresses of other ranges are ignored.
     pub(super) fn reserve(&mut self, address: Ipv4Addr) {
-        if let Some(last) = self.last_byte(address) {
-            self.insert(last);
+        if let Some(offset) = self.offset(address) {
+            self.insert(offset);
         }
     }
 
     pub(super) fn release(&mut self, address: Ipv4Addr) {
-        let index = self.last_byte(address);
-        let index = index.map(|last| self.used.binary_search(&last));
+        let index = self.offset(address);
+        let index = index.map(|offset| self.used.binary_search(&offset));
         if let Some(Ok(index)) = index {
             self.used.remove(index);
         }
     }
 
-    fn insert(&mut self, last: u8) {
-        if let Err(index) = self.used.binary_search(&last) {
-            self.used.insert(index, last);
+    fn insert(&mut self, offset: u8) {
+        if let Err(index) = self.used.binary_search(&offset) {
+            self.used.insert(index, offset);
         }
     }
 
-    fn last_byte(&self, address: Ipv4Addr) -> Option<u8> {
-        let last = address.to_bits() ^ self.first.to_bits();
-        u8::try_from(last).ok()
+    fn offset(&self, address: Ipv4Addr) -> Option<u8> {
+        let offset = address.to_bits() ^ self.first.to_bits();
+        u8::try_from(offset)
+            .ok()
+            .filter(|offset| *offset < POD_ADDRESSES)
     }
 }
 
@@ -89,19 +102,27 @@ mod tests {
         addresses.release(Ipv4Addr::new(10, 9, 9, 4));
         assert_eq!(addresses.allocate(), Some(address(2)));
         while addresses.allocate().is_some() {}
-        assert_eq!(addresses.used.len(), 253);
+        assert_eq!(addresses.used.len(), 125);
+        // The other half is another node's.
+        addresses.release(address(130));
+        assert_eq!(addresses.used.len(), 125);
     }
 
     #[test]
     fn no_two_nodes_share_a_cidr_and_none_overlaps_the_services() {
-        let ranges: Vec<u32> = (1..=NODES_MAX)
+        let mut ranges: Vec<u32> = (1..=NODES_MAX)
             .map(|n| first_pod_address(n).to_bits())
             .collect();
-        assert!(ranges.windows(2).all(|pair| pair[0] + 256 <= pair[1]));
+        ranges.sort_unstable();
+        let length = u32::from(POD_ADDRESSES);
+        assert!(ranges.windows(2).all(|pair| pair[0] + length <= pair[1]));
         let services = Ipv4Addr::new(10, 96, 0, 0).to_bits() >> 20;
         assert!(ranges.iter().all(|range| range >> 20 != services));
         assert!(ranges.iter().all(|range| range >> 24 == 10));
-        assert_eq!(node_address(NODES_MAX), Ipv4Addr::new(172, 16, 239, 255));
+        assert_eq!(node_address(NODES_MAX), Ipv4Addr::new(172, 17, 223, 254));
+        assert_eq!(first_pod_address(1), Ipv4Addr::new(10, 0, 1, 0));
+        let upper = first_pod_address(LOWER_HALVES + 1);
+        assert_eq!(upper, Ipv4Addr::new(10, 0, 1, 128));
         assert_eq!(first_pod_address(96 * 256), Ipv4Addr::new(10, 112, 0, 0));
     }
 }

@@ -1,19 +1,20 @@
 //! Simulated nodes, by the thousand: Node objects with leases, whose pods follow a scenario and run nothing.
 //!
 //! ```text
-//!   API ──watch pods, nodes──▶ fleet ─▶ stages (which stage of a pod comes next, and when)
-//!                                │         ▲
-//!                                │      scenario (which pods and nodes fail, and how) ◀─ seeded_random
-//!                                └─▶ pod_status, node (patches, leases, deletions) ──▶ API
+//!   API ──watches (pods, nodes)──▶ fleet ─▶ stages (which stage of a pod comes next, and when)
+//!                                    │         ▲
+//!                                    │      scenario (which pods and nodes fail, and how) ◀─ seeded_random
+//!                                    └─▶ pod_status, node (patches, leases, deletions) ──▶ API
 //! ```
 //!
-//! One watch of all bound pods and one of all nodes serve all nodes of the process; each node writes as itself, or
-//! all as one user. The whole agent on one node without containers is `kennel_node::runtime::fake` instead:
+//! One watch of all bound pods and one of all nodes serve all nodes of the process, or each node watches as an agent does
+//! ([`Watcher`]); each node writes as itself, or all as one user. The whole agent on one node without containers is `kennel_node::runtime::fake` instead:
 //! `docs/decisions/0014-two-simulations.md`.
 //!
 //! This crate must never import the server, the store or the node agent: it is a client like any other.
 
 mod address;
+mod discard;
 mod fleet;
 mod handle;
 mod node;
@@ -23,18 +24,16 @@ pub mod scenario;
 mod seeded_random;
 mod stages;
 mod staggered_interval;
+mod watches;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{BoxStream, StreamExt};
-use kennel_client::feed::{self, Change};
-use kennel_types::{Node, Pod};
 use kube::Client;
-use kube::api::Api;
-use kube::runtime::watcher::Config;
 use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +43,7 @@ use fleet::Fleet;
 pub use handle::Handle;
 use scenario::Scenario;
 use staggered_interval::StaggeredInterval;
+use watches::{WatchEvent, Watches};
 
 /// The kubelet's default interval between lease renewals.
 const LEASE_RENEW_INTERVAL: Duration = Duration::from_secs(10);
@@ -116,18 +116,34 @@ pub enum Error {
 
 /// The API clients of the simulated nodes.
 pub struct Clients {
-    /// Watches pods and nodes, and needs no other right.
-    pub watcher: Client,
+    pub watcher: Watcher,
     /// Makes the client that writes as the node of this name. Called for each write: thousands of idle clients
     /// would cost more than making them.
     pub node: Box<dyn Fn(&str) -> Client + Send>,
+}
+
+/// The client that watches for the simulated nodes.
+pub enum Watcher {
+    /// One client watches all bound pods and all nodes, and needs no other right.
+    Shared(Client),
+    /// Each node watches its own pods and its Node with its own client, and does this beside.
+    EachNode(Beside),
+}
+
+/// What else an agent asks the API for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    Nothing,
+    /// For each pod, a token of its service account and a watch of the config map with the authorities; and the watches of
+    /// the service proxy and of the pod network, whose objects are discarded.
+    Mounts,
 }
 
 impl Clients {
     /// All nodes use this client.
     pub fn shared(client: Client) -> Self {
         Self {
-            watcher: client.clone(),
+            watcher: Watcher::Shared(client.clone()),
             node: Box::new(move |_| client.clone()),
         }
     }
@@ -146,36 +162,40 @@ pub fn run(
     simulation: Simulation,
     stop: CancellationToken,
 ) -> BoxFuture<'static, Result<(), Error>> {
-    let (registered, _unread) = watch::channel(0);
-    run_counting(clients, simulation, registered, stop).boxed()
+    let counts = Counts::default();
+    run_counting(clients, simulation, counts, stop).boxed()
 }
 
-/// Like [`run`]; sends how many nodes are registered.
+/// How many nodes are so far.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    registered: watch::Sender<u32>,
+    watching: watch::Sender<u32>,
+    /// Bytes of watches whose objects nobody reads.
+    discarded: Arc<AtomicU64>,
+}
+
+/// Like [`run`]; sends how many nodes are registered and watch.
 async fn run_counting(
     clients: Clients,
     simulation: Simulation,
-    registered: watch::Sender<u32>,
+    counts: Counts,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     simulation.check()?;
-    let mut pods = watch_pods(&clients.watcher);
-    let nodes: Api<Node> = Api::all(clients.watcher.clone());
-    let mut nodes = feed::watch(nodes, Config::default(), "nodes");
+    let mut watches = Watches::new(&clients, &simulation, &counts);
     let count = simulation.count;
     let mut leases = StaggeredInterval::new(simulation.heartbeat, count);
     let mut reports = StaggeredInterval::new(STATUS_REPORT_INTERVAL, count);
-    let mut fleet = Fleet::new(clients.node, simulation, registered);
+    let mut fleet = Fleet::new(clients, simulation, counts);
     tracing::info!(count, "simulated nodes started");
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
-            change = pods.next() => match change {
-                Some(change) => fleet.on_pod_event(change),
-                None => return Err(Error::WatchEnded("pods")),
-            },
-            change = nodes.next() => match change {
-                Some(change) => fleet.on_node_event(change),
-                None => return Err(Error::WatchEnded("nodes")),
+            event = watches.next() => match event {
+                WatchEvent::Pod(change) => fleet.on_pod_event(*change),
+                WatchEvent::Node(change) => fleet.on_node_event(*change),
+                WatchEvent::Ended(what) => return Err(Error::WatchEnded(what)),
             },
             result = fleet.work.next() => fleet.on_task_result(result),
             due = leases.next() => fleet.renew_leases(due),
@@ -185,10 +205,4 @@ async fn run_counting(
     fleet.work.finish().await;
     tracing::info!("simulated nodes stopped");
     Ok(())
-}
-
-fn watch_pods(client: &Client) -> BoxStream<'static, Change<Pod>> {
-    let pods: Api<Pod> = Api::all(client.clone());
-    let bound = Config::default().fields("spec.nodeName!=");
-    feed::watch(pods, bound, "bound pods")
 }

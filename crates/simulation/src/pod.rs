@@ -55,6 +55,8 @@ pub(super) struct SimulatedPod {
     pub(super) write_in_flight: bool,
     /// Resource version and status of the newest event that arrived during the write in flight.
     pub(super) deferred: Option<(u64, StatusSummary)>,
+    /// Its token is not there yet.
+    pub(super) needs_token: bool,
 }
 
 impl SimulatedPod {
@@ -110,6 +112,8 @@ pub(super) struct PodTemplate {
     pub(super) init_containers: Vec<ContainerTemplate>,
     pub(super) host_network: bool,
     pub(super) restart_policy: RestartPolicy,
+    /// The service account whose token it mounts.
+    pub(super) token_account: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -140,6 +144,9 @@ impl From<PodSpec> for PodTemplate {
             init_containers: templates(spec.init_containers),
             host_network: spec.host_network,
             restart_policy: spec.restart_policy,
+            token_account: spec
+                .service_account_name
+                .filter(|_| spec.automount_service_account_token != Some(false)),
         }
     }
 }

@@ -80,7 +80,7 @@ pub fn simulated(api: &Arc<Api>) -> kennel_simulation::Clients {
     let (api, count) = (Arc::clone(api), request_counts::of_user("system:node"));
     let node = move |name: &str| counted(&api, node_user(name), Arc::clone(&count));
     kennel_simulation::Clients {
-        watcher,
+        watcher: kennel_simulation::Watcher::Shared(watcher),
         node: Box::new(node),
     }
 }

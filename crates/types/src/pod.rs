@@ -45,6 +45,9 @@ pub struct PodSpec {
     pub tolerations: Value,
     #[serde(deserialize_with = "null_as_default")]
     pub host_network: bool,
+    pub service_account_name: Option<String>,
+    /// Absent: as the service account says.
+    pub automount_service_account_token: Option<bool>,
     pub hostname: Option<String>,
     /// The headless Service that gives the pod its DNS name.
     pub subdomain: Option<String>,

@@ -82,6 +82,13 @@ async fn measure_with(report: &mut Report, services: usize) -> Result<()> {
         "≤ 15 MB",
         memory <= 15.0,
     );
+    let all = memory + megabytes(shims.iter().sum());
+    report.judge(
+        format!("agent with its {} shims, resident", shims.len()),
+        format!("{all:.1} MB"),
+        "≤ 35 MB",
+        all <= 35.0,
+    );
     report.judge(
         "agent, at rest",
         format!("{share:.2} %"),

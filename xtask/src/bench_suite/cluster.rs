@@ -47,6 +47,36 @@ pub(super) fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+/// The same with a certificate, a TLS connection and watches for each node: with and without what agents ask for beside.
+pub(super) fn connections(report: &mut Report) -> Result<()> {
+    for (option, bounds) in [
+        ("--connections=plain", Some([1.5, 2.3, 0.6, 8.0, 240.0])),
+        ("--connections=agent", None),
+    ] {
+        let figures = Server::up()?.bench(NODES, &[option])?;
+        let size = Size::read(&figures)?;
+        say(format_args!("{option}, {}", size.line()));
+        let Some([apply, update, delete, cpu, memory]) = bounds else {
+            continue;
+        };
+        for (name, measured, bound, unit) in [
+            ("apply → available", size.apply, apply, "s"),
+            ("update → available", size.update, update, "s"),
+            ("delete → gone", size.delete, delete, "s"),
+            ("processor time", size.cpu, cpu, "s"),
+            ("peak memory", size.memory, memory, "MB"),
+        ] {
+            report.judge(
+                format!("5,000 connections, {name}"),
+                format!("{measured:.2} {unit}"),
+                format!("≤ {bound} {unit}"),
+                measured <= bound,
+            );
+        }
+    }
+    Ok(())
+}
+
 /// A rolling update of a hundredth at a time, plain and in stages.
 pub(super) fn stages(report: &mut Report) -> Result<()> {
     let plain = ["--max-unavailable", "1%"];

@@ -12,6 +12,7 @@ mod counters;
 mod dashboard;
 mod etcd;
 mod events;
+mod idle_connections;
 mod load;
 mod machine_facts;
 mod openapi;
@@ -68,7 +69,7 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 19] = [
+    const PHASES: [&str; 20] = [
         "planner",
         "idle",
         "creates",
@@ -82,6 +83,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "full",
         "etcd",
         "cluster",
+        "connections",
         "rollouts",
         "heartbeats",
         "events",
@@ -111,9 +113,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         print_machine()?;
         runtime.block_on(server_phases(&mut report, &wanted))?;
     }
-    if wanted("cluster") {
-        cluster::measure(&mut report)?;
-    }
+    cluster_phases(&mut report, &wanted)?;
     if wanted("rollouts") {
         cluster::stages(&mut report)?;
         runtime.block_on(rollouts::measure(&mut report))?;
@@ -140,10 +140,24 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     conclude(&report, started_at)
 }
 
+/// The steps on five thousand nodes.
+fn cluster_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> Result<()> {
+    if wanted("cluster") {
+        cluster::measure(report)?;
+    }
+    if wanted("connections") {
+        cluster::connections(report)?;
+    }
+    Ok(())
+}
+
 /// The phases that need only a server.
 async fn server_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> Result<()> {
     if wanted("idle") {
         idle(report).await?;
+    }
+    if wanted("connections") {
+        idle_connections::measure(report).await?;
     }
     if wanted("creates") || wanted("watches") {
         creates(report, wanted("watches")).await?;

@@ -1,16 +1,19 @@
 //! Finds and removes the benchmark's objects in a cluster.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures_util::stream::{self, StreamExt as _};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kennel_client::api;
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams};
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::manifest::{NAMESPACE, NODE_LABEL};
-use super::progress;
+use super::{certificates, progress, rights};
 
 /// Concurrent deletions.
 const CONCURRENCY: usize = 64;
@@ -23,37 +26,25 @@ const NAMESPACE_TIMEOUT: Duration = Duration::from_mins(2);
 pub(super) struct BenchObjects {
     nodes: Vec<String>,
     namespace: bool,
+    /// Paths of certificate requests and of what nodes may read.
+    others: Vec<String>,
 }
 
 impl BenchObjects {
     pub(super) async fn find(client: &Client) -> Result<Self> {
-        let (key, value) = NODE_LABEL;
-        let all: Api<Node> = Api::all(client.clone());
-        let mut ours = ListParams::default()
-            .labels(&format!("{key}={value}"))
-            .limit(PAGE_SIZE);
-        let mut nodes = Vec::new();
-        loop {
-            let page = all
-                .list_metadata(&ours)
-                .await
-                .context("cannot list nodes")?;
-            nodes.extend(page.iter().map(kube::ResourceExt::name_any));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => ours = ours.continue_token(&token),
-                None => break,
-            }
-        }
+        let nodes = labelled(&Api::<Node>::all(client.clone())).await;
+        let nodes = nodes.context("cannot list nodes")?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let namespace = namespaces.get_metadata_opt(NAMESPACE).await;
         Ok(Self {
             nodes,
             namespace: namespace.context("cannot read namespaces")?.is_some(),
+            others: others(client).await?,
         })
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.nodes.is_empty() && !self.namespace
+        self.nodes.is_empty() && !self.namespace && self.others.is_empty()
     }
 
     pub(super) fn ensure_empty(&self) -> Result<()> {
@@ -67,7 +58,11 @@ impl BenchObjects {
         } else {
             String::new()
         };
-        format!("{} nodes{namespace}", self.nodes.len())
+        let others = match self.others.len() {
+            0 => String::new(),
+            count => format!(" and {count} certificate requests and roles"),
+        };
+        format!("{} nodes{namespace}{others}", self.nodes.len())
     }
 
     /// Deletes all objects, and waits until they are gone.
@@ -81,7 +76,13 @@ impl BenchObjects {
                 .await
                 .context("the namespace is not deleted: is a namespace controller running?")??;
         }
-        let removals = stream::iter(&self.nodes).map(|name| remove_node(client, name));
+        let nodes = self.nodes.iter().flat_map(|name| {
+            // The lease, too, since not every cluster runs a garbage collector.
+            let leases = api::group_path("coordination.k8s.io/v1", "kube-node-lease", "leases");
+            [api::node_path(name), format!("{leases}/{name}")]
+        });
+        let all = nodes.chain(self.others);
+        let removals = stream::iter(all).map(|path| remove(client, path));
         let removals = removals.buffer_unordered(CONCURRENCY);
         let failures: Vec<kube::Error> = removals
             .filter_map(async |failed| failed.err())
@@ -89,13 +90,52 @@ impl BenchObjects {
             .await;
         if let Some(first) = failures.first() {
             bail!(
-                "cannot remove {} nodes: {}",
+                "cannot remove {} objects: {}",
                 failures.len(),
                 api::explain(first)
             );
         }
         Ok(())
     }
+}
+
+/// The names of the benchmark's objects of one kind.
+async fn labelled<K>(all: &Api<K>) -> kube::Result<Vec<String>>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let (key, value) = NODE_LABEL;
+    let ours = format!("{key}={value}");
+    let mut ours = ListParams::default().labels(&ours).limit(PAGE_SIZE);
+    let mut names = Vec::new();
+    loop {
+        let page = all.list_metadata(&ours).await?;
+        names.extend(page.iter().map(kube::ResourceExt::name_any));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => ours = ours.continue_token(&token),
+            None => return Ok(names),
+        }
+    }
+}
+
+/// What `--connections` makes: nothing, for a user who may not read it.
+async fn others(client: &Client) -> Result<Vec<String>> {
+    let requests: Api<CertificateSigningRequest> = Api::all(client.clone());
+    let requests = match labelled(&requests).await {
+        Err(error) if api::code(&error) == Some(403) => return Ok(Vec::new()),
+        listed => listed.context("cannot list certificate requests")?,
+    };
+    let path = |name| format!("{}/{name}", certificates::REQUESTS);
+    let mut paths: Vec<String> = requests.into_iter().map(path).collect();
+    for path in rights::paths() {
+        let request = http::Request::get(&path).body(Vec::new())?;
+        match client.request::<IgnoredAny>(request).await {
+            Ok(_) => paths.push(path),
+            Err(error) if matches!(api::code(&error), Some(403 | 404)) => {}
+            Err(error) => bail!("cannot read {path}: {}", api::explain(&error)),
+        }
+    }
+    Ok(paths)
 }
 
 async fn remove_namespace(client: &Client) -> Result<()> {
@@ -112,18 +152,11 @@ async fn remove_namespace(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the node and its lease, since not every cluster runs a garbage collector.
-async fn remove_node(client: &Client, name: &str) -> kube::Result<()> {
-    use kube::api::Request;
-    use serde::de::IgnoredAny;
-    let leases = api::group_path("coordination.k8s.io/v1", "kube-node-lease", "leases");
-    for path in [api::cluster_path("nodes"), leases] {
-        let request = Request::new(path).delete(name, &DeleteParams::default());
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        match client.request::<IgnoredAny>(request).await {
-            Err(error) if !api::already_gone(&error) => return Err(error),
-            _ => {}
-        }
+async fn remove(client: &Client, path: String) -> kube::Result<()> {
+    let request = http::Request::delete(path).body(Vec::new());
+    let request = request.map_err(kube::Error::HttpError)?;
+    match client.request::<IgnoredAny>(request).await {
+        Err(error) if !api::already_gone(&error) => Err(error),
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -13,8 +13,23 @@ pub(super) fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
 }
 
-/// A DaemonSet on all nodes of the benchmark, whose pods stop without a grace period.
-pub(super) fn daemon_set(max_unavailable: &Value, policy: &[(String, String)]) -> Value {
+/// A Service over the DaemonSet.
+pub(super) fn service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": NAME, "namespace": NAMESPACE},
+        "spec": {"selector": {"app": NAME}, "ports": [{"port": 80}]},
+    })
+}
+
+/// A DaemonSet on all nodes of the benchmark, whose pods stop without a grace period. They mount the tokens of service
+/// accounts as pods do by default, or do not.
+pub(super) fn daemon_set(
+    max_unavailable: &Value,
+    policy: &[(String, String)],
+    mounts_tokens: bool,
+) -> Value {
     let (key, value) = NODE_LABEL;
     let annotation = |(key, value): &(String, String)| {
         let key = format!("{}{key}", kennel_core::rollout::PREFIX);
@@ -38,7 +53,7 @@ pub(super) fn daemon_set(max_unavailable: &Value, policy: &[(String, String)]) -
                     "nodeSelector": {key: value},
                     "tolerations": [{"operator": "Exists"}],
                     "terminationGracePeriodSeconds": 0,
-                    "automountServiceAccountToken": false,
+                    "automountServiceAccountToken": mounts_tokens,
                     "containers": [{
                         "name": "daemon",
                         "image": "registry.k8s.io/pause:3.10",
@@ -97,7 +112,7 @@ mod tests {
     #[test]
     fn a_policy_becomes_annotations() {
         let entry = policy_entry("stages=nodes(a=b), 100%").unwrap();
-        let set = daemon_set(&json!(1), &[entry]);
+        let set = daemon_set(&json!(1), &[entry], false);
         let annotations = &set["metadata"]["annotations"];
         assert_eq!(annotations["rollout.kennel.dev/stages"], "nodes(a=b), 100%");
         assert!(policy_entry("stages").is_err());

@@ -3,8 +3,12 @@
 //!
 //! Nodes are simulated and respond without delay, so that only the control plane is measured. All objects are
 //! removed at the end, also after a failure.
+//!
+//! All nodes share one client, or with `--connections` each has its own (`connections`, with `certificates` and `rights`).
 
+mod certificates;
 mod cleanup;
+mod connections;
 mod latency;
 mod load;
 mod manifest;
@@ -12,6 +16,7 @@ mod options;
 mod percentiles;
 mod process;
 mod report;
+mod rights;
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -19,16 +24,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use kennel_client::api;
 use kennel_simulation::{Clients, Handle, Simulation};
-use kube::Client;
+use kube::{Client, Config};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use cleanup::BenchObjects;
+use connections::Connections;
 use load::Load;
 use process::Process;
-use report::{ProcessCost, Report};
+use report::{ConnectionFigures, ProcessCost, Report};
 
-pub(crate) use options::{BenchArgs, Output};
+use crate::cluster;
+
+pub(crate) use options::{BenchArgs, ConnectionKind, Output};
 
 /// Poll interval while nodes create their leases.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -37,17 +46,20 @@ const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// Lease renewal interval of kubelets.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
-/// Maximum lease renewals per second of all nodes.
+/// Maximum lease renewals per second of all nodes, …
 const HEARTBEATS_PER_SECOND_MAX: u32 = 2000;
+/// … unless they would be so rare that nodes were taken for dead.
+const HEARTBEAT_INTERVAL_MAX: Duration = Duration::from_secs(30);
 /// Nodes that are stopping may create objects while others are removed, so removal is repeated this often.
 const CLEANUP_ATTEMPTS: usize = 5;
 
 /// Runs the benchmark; returns the report as text or JSON.
 pub(crate) async fn run(
-    client: Client,
+    config: Config,
     args: BenchArgs,
     stop: CancellationToken,
 ) -> Result<String> {
+    let client = cluster::client_of(config.clone())?;
     let find = |pid: &u32| Process::find(*pid);
     let mut processes = args.pids.iter().map(find).collect::<Result<Vec<_>>>()?;
     processes.push(Process::this()?);
@@ -59,7 +71,7 @@ pub(crate) async fn run(
     );
     old.remove(&client).await?;
     let measured = tokio::select! {
-        measured = measure(&client, &args, processes) => measured,
+        measured = measure(&client, &config, &args, processes) => measured,
         () = stop.cancelled() => Err(anyhow!("stopped")),
     };
     let cleaned = clean_up(&client).await;
@@ -84,24 +96,30 @@ async fn clean_up(client: &Client) -> Result<()> {
 }
 
 /// Registers the nodes and runs the steps. May be dropped at any time.
-async fn measure(client: &Client, args: &BenchArgs, processes: Vec<Process>) -> Result<Report> {
-    let created = api::create(
-        client,
-        &api::cluster_path("namespaces"),
-        &manifest::namespace(),
-    )
-    .await;
-    created.map_err(|error| anyhow!("cannot create a namespace: {}", api::explain(&error)))?;
+async fn measure(
+    client: &Client,
+    config: &Config,
+    args: &BenchArgs,
+    processes: Vec<Process>,
+) -> Result<Report> {
+    let namespaces = api::cluster_path("namespaces");
+    create(client, &namespaces, &manifest::namespace(), "a namespace").await?;
+    let timeout = Duration::from_secs(args.timeout);
+    let mut connections = None;
+    let clients = if let Some(kind) = args.connections {
+        prepare(client, kind).await?;
+        progress(format_args!("connecting {} nodes", args.nodes));
+        let opening = Connections::open(config, kind, args);
+        let opened = tokio::time::timeout(timeout, opening).await;
+        let opened = opened.context("not all nodes connected in time: see --timeout")??;
+        connections = Some(ConnectionFigures::of(&opened));
+        opened.into_clients()
+    } else {
+        Clients::shared(client.clone())
+    };
     progress(format_args!("registering {} nodes", args.nodes));
     let started_at = Instant::now();
-    let (key, value) = manifest::NODE_LABEL;
-    let simulation = Simulation {
-        prefix: manifest::NODE_PREFIX.to_owned(),
-        heartbeat: heartbeat_interval(args.nodes),
-        labels: [(key.to_owned(), value.to_owned())].into(),
-        ..Simulation::new(args.nodes)
-    };
-    let mut nodes = Handle::start(Clients::shared(client.clone()), simulation);
+    let mut nodes = Handle::start(clients, simulation(args));
     let registered = async {
         nodes
             .registered()
@@ -109,14 +127,45 @@ async fn measure(client: &Client, args: &BenchArgs, processes: Vec<Process>) -> 
             .context("the nodes did not register")?;
         leases(client, args.nodes).await
     };
-    tokio::time::timeout(Duration::from_secs(args.timeout), registered)
+    tokio::time::timeout(timeout, registered)
         .await
         .context("not all nodes registered in time")??;
     let registered_in = started_at.elapsed();
     let load = Load::new(client.clone(), processes, args);
-    let report = steps(load, args, registered_in).await?;
+    let mut report = steps(load, args, registered_in).await?;
+    if let Some(figures) = &mut connections {
+        figures.discarded_bytes = nodes.discarded_bytes();
+    }
+    report.connections = connections;
     nodes.stop().await?;
     Ok(report)
+}
+
+fn simulation(args: &BenchArgs) -> Simulation {
+    let (key, value) = manifest::NODE_LABEL;
+    Simulation {
+        prefix: manifest::NODE_PREFIX.to_owned(),
+        heartbeat: heartbeat(args),
+        labels: [(key.to_owned(), value.to_owned())].into(),
+        ..Simulation::new(args.nodes)
+    }
+}
+
+/// Creates what agents need beside their certificates.
+async fn prepare(client: &Client, kind: ConnectionKind) -> Result<()> {
+    if kind == ConnectionKind::Plain {
+        return Ok(());
+    }
+    for (path, object) in rights::objects() {
+        create(client, &path, &object, "a role").await?;
+    }
+    let services = api::core_path(manifest::NAMESPACE, "services");
+    create(client, &services, &manifest::service(), "a Service").await
+}
+
+async fn create(client: &Client, path: &str, object: &Value, what: &str) -> Result<()> {
+    let created = api::create(client, path, object).await;
+    created.map_err(|error| anyhow!("cannot create {what}: {}", api::explain(&error)))
 }
 
 async fn steps(mut load: Load, args: &BenchArgs, registered_in: Duration) -> Result<Report> {
@@ -128,7 +177,8 @@ async fn steps(mut load: Load, args: &BenchArgs, registered_in: Duration) -> Res
         idle = Some(load.idle(Duration::from_secs(seconds)).await?);
     }
     progress("apply → all available");
-    let daemon_set = manifest::daemon_set(&args.max_unavailable, &args.policy);
+    let mounts_tokens = args.connections == Some(ConnectionKind::Agent);
+    let daemon_set = manifest::daemon_set(&args.max_unavailable, &args.policy, mounts_tokens);
     let apply = load.apply(&daemon_set).await?;
     progress("rolling update → all available");
     let update = load.update().await?;
@@ -137,18 +187,25 @@ async fn steps(mut load: Load, args: &BenchArgs, registered_in: Duration) -> Res
     Ok(Report {
         nodes: args.nodes,
         max_unavailable: args.max_unavailable.clone(),
+        connections: None,
         registered_in,
+        heartbeat: heartbeat(args),
         idle,
         steps: [apply, update, delete],
         processes: load.processes.iter().map(cost).collect::<Result<_>>()?,
     })
 }
 
+fn heartbeat(args: &BenchArgs) -> Duration {
+    let asked = args.heartbeat.map(Duration::from_secs);
+    asked.unwrap_or_else(|| heartbeat_interval(args.nodes))
+}
+
 /// The lease renewal interval: that of kubelets, or longer if so many nodes would overload the machine. 50,000 nodes
 /// renew every 25 s, which is less than the lease duration of 40 s.
 fn heartbeat_interval(nodes: u32) -> Duration {
     let interval = Duration::from_secs(1) * nodes / HEARTBEATS_PER_SECOND_MAX;
-    interval.max(HEARTBEAT_INTERVAL)
+    interval.clamp(HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MAX)
 }
 
 fn cost(process: &Process) -> Result<ProcessCost> {
@@ -202,5 +259,6 @@ mod tests {
         check(1, 10);
         check(20_000, 10);
         check(50_000, 25);
+        check(100_000, 30);
     }
 }

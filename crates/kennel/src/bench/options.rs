@@ -19,6 +19,16 @@ pub(crate) struct BenchArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
     pub(crate) nodes: u32,
 
+    /// Give each node a client of its own: certificate, TLS connection, watches and lease (needs an administrator's kubeconfig);
+    /// without =KIND those of an agent
+    #[arg(long, value_enum, value_name = "KIND", num_args = 0..=1, require_equals = true,
+          default_missing_value = "agent")]
+    pub(crate) connections: Option<ConnectionKind>,
+
+    /// With --connections: offer no HTTP/2, so that each watch of a node has a TLS connection of its own
+    #[arg(long, requires = "connections")]
+    pub(crate) http1: bool,
+
     /// maxUnavailable of the rolling update: a number or a percentage
     #[arg(long, default_value = "10%", value_name = "NUMBER", value_parser = max_unavailable)]
     pub(crate) max_unavailable: Value,
@@ -35,6 +45,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) idle: Option<u64>,
 
+    /// How often each node renews its lease; 10 s, or up to 30 s with more than 20,000 nodes. Control planes take nodes for dead
+    /// that do not renew it for 40 s or so
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) heartbeat: Option<u64>,
+
     /// Timeout of each step
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     pub(crate) timeout: u64,
@@ -46,6 +61,16 @@ pub(crate) struct BenchArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
+}
+
+/// What a node with a connection of its own asks the API for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConnectionKind {
+    /// What a Kennel agent does: also tokens of service accounts, and the watches of services and of the pod network, with
+    /// one Service over the DaemonSet
+    Agent,
+    /// Only the watches of its pods and its Node
+    Plain,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

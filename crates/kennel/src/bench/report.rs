@@ -6,19 +6,77 @@ use std::time::Duration;
 use kennel_core::spread::Spread;
 use serde_json::{Map, Value, json};
 
+use super::connections::Connections;
 use super::latency::Latencies;
 use super::load::Step;
+use super::options::ConnectionKind;
 use super::percentiles::{milliseconds, percentiles};
 
 pub(super) struct Report {
     pub(super) nodes: u32,
     pub(super) max_unavailable: Value,
+    /// `None`: all nodes share one client.
+    pub(super) connections: Option<ConnectionFigures>,
     pub(super) registered_in: Duration,
+    /// How often each node renews its lease.
+    pub(super) heartbeat: Duration,
     pub(super) idle: Option<Step>,
     /// Apply, update and delete.
     pub(super) steps: [Step; 3],
     /// Those given with `--pid`, and this process last.
     pub(super) processes: Vec<ProcessCost>,
+}
+
+/// What each node has of its own.
+pub(super) struct ConnectionFigures {
+    kind: ConnectionKind,
+    protocol: &'static str,
+    opened_in: Duration,
+    /// What the watches received that only agents have.
+    pub(super) discarded_bytes: u64,
+}
+
+impl ConnectionFigures {
+    pub(super) fn of(connections: &Connections) -> Self {
+        Self {
+            kind: connections.kind,
+            protocol: connections.protocol,
+            opened_in: connections.opened_in,
+            discarded_bytes: 0,
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "kind": self.kind_name(),
+            "protocol": self.protocol,
+            "openSeconds": seconds(self.opened_in),
+            "agentWatchBytes": self.discarded_bytes,
+        })
+    }
+
+    fn kind_name(&self) -> &'static str {
+        match self.kind {
+            ConnectionKind::Agent => "agent",
+            ConnectionKind::Plain => "plain",
+        }
+    }
+
+    /// What is each node's own, as text.
+    fn text(&self) -> String {
+        let (protocol, opened) = (self.protocol, self.opened_in.as_secs_f64());
+        let more = match self.kind {
+            ConnectionKind::Agent => format!(
+                "; also tokens, and watches of services and networks, which received {:.1} MB",
+                megabytes(self.discarded_bytes)
+            ),
+            ConnectionKind::Plain => String::new(),
+        };
+        format!(
+            "each node has its own certificate, {protocol} client, watches of its pods and its Node, and lease{more}\n\
+             connected in {opened:.1} s\n"
+        )
+    }
 }
 
 /// A process and its peak memory. Its CPU time is in each step, at the same index.
@@ -52,7 +110,9 @@ impl Report {
         json!({
             "nodes": self.nodes,
             "maxUnavailable": self.max_unavailable,
+            "connections": self.connections.as_ref().map(ConnectionFigures::json),
             "registerSeconds": seconds(self.registered_in),
+            "heartbeatSeconds": seconds(self.heartbeat),
             "steps": steps,
             "processes": processes,
             "bench": bench,
@@ -101,11 +161,19 @@ impl Report {
 
     pub(super) fn table(&self) -> String {
         let mut text = format!(
-            "{} nodes, at most {} unavailable; registered in {:.1} s\n\n",
+            "{} nodes, at most {} unavailable; registered in {:.1} s, leases renewed every {} s\n",
             self.nodes,
             self.max_unavailable.to_string().trim_matches('"'),
             self.registered_in.as_secs_f64(),
+            self.heartbeat.as_secs(),
         );
+        text.push_str(&match &self.connections {
+            Some(figures) => figures.text(),
+            None => {
+                "all nodes share one client, with one watch of pods and one of nodes\n".to_owned()
+            }
+        });
+        text.push('\n');
         for ((_, name), step) in STEPS.iter().zip(&self.steps) {
             let took = step.took.as_secs_f64();
             let rate = self.rate(step);
@@ -206,7 +274,9 @@ mod tests {
         Report {
             nodes: 100,
             max_unavailable: json!("10%"),
+            connections: None,
             registered_in: Duration::from_millis(1_234),
+            heartbeat: Duration::from_secs(25),
             idle: Some(step(60, 15)),
             steps: [step(2, 4), step(5, 6), step(4, 2)],
             processes: vec![cost(7, 200_000_000), cost(8, 1_000_000)],
@@ -228,10 +298,30 @@ mod tests {
     }
 
     #[test]
+    fn a_report_says_what_nodes_share() {
+        let mut report = report();
+        assert_eq!(report.json()["connections"], Value::Null);
+        assert!(report.table().contains("all nodes share one client"));
+        report.connections = Some(ConnectionFigures {
+            kind: ConnectionKind::Agent,
+            protocol: "HTTP/2",
+            opened_in: Duration::from_secs(3),
+            discarded_bytes: 12_300_000,
+        });
+        assert_eq!(report.json()["connections"]["protocol"], "HTTP/2");
+        assert_eq!(report.json()["connections"]["kind"], "agent");
+        let table = report.table();
+        for part in ["HTTP/2 client", "connected in 3.0 s", "12.3 MB"] {
+            assert!(table.contains(part), "{part} is missing in:\n{table}");
+        }
+    }
+
+    #[test]
     fn the_table_has_every_measurement() {
         let table = report().table();
         for part in [
             "100 nodes, at most 10% unavailable",
+            "leases renewed every 25 s",
             "rolling update → all available       5.00 s       20 pods/s",
             "12.00 s CPU time (4.00 + 6.00 + 2.00)",
             "200.0 MB peak resident memory (VmHWM)",

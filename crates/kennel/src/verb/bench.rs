@@ -11,9 +11,9 @@ use crate::signals::Signals;
 /// Measures and prints. The first signal stops the benchmark and cleans up; a second one skips the cleanup.
 pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let client = cluster::client(args.kubeconfig.as_deref()).await?;
+    let config = cluster::config(args.kubeconfig.as_deref()).await?;
     let stop = CancellationToken::new();
-    let mut benchmark = std::pin::pin!(bench::run(client, args, stop.clone()));
+    let mut benchmark = std::pin::pin!(bench::run(config, args, stop.clone()));
     let report = tokio::select! {
         report = &mut benchmark => report?,
         () = signals.received() => {

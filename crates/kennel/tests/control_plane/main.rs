@@ -11,6 +11,7 @@ mod apply_walk;
 mod audit_and_encryption;
 mod bad_manifests;
 mod bench;
+mod bench_connections;
 mod bootstrap;
 mod clients;
 mod cluster_faults;

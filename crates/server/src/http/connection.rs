@@ -49,7 +49,9 @@ pub(super) async fn serve(socket: TcpStream, address: SocketAddr, shared: Shared
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     tcp::enable_keepalive(&socket);
-    let Some(stream) = handshake(socket, address, &shared).await else {
+    // Boxed, so that it takes no memory afterwards: the space of all that a task awaits one after the other is its own as long
+    // as it runs.
+    let Some(stream) = handshake(socket, address, &shared).boxed().await else {
         return;
     };
     let session = stream.get_ref().1;
@@ -64,7 +66,7 @@ pub(super) async fn serve(socket: TcpStream, address: SocketAddr, shared: Shared
 
 /// Serves requests until the connection ends or the server stops.
 async fn serve_http(
-    stream: TlsStream<TcpStream>,
+    stream: Box<TlsStream<TcpStream>>,
     is_http2: bool,
     caller: Caller,
     shared: Shared,
@@ -86,12 +88,15 @@ async fn serve_http(
             let answer = service::answer_within(api, request, caller, *timeouts, upgrade, exchange);
             Ok::<_, Infallible>(answer.await)
         }
+        // hyper keeps room for this future as long as a connection (HTTP/1.1) or an answer (HTTP/2) lasts, also of an idle
+        // watch, so only a pointer is kept.
+        .boxed()
     });
     let (stream, stop) = (TokioIo::new(stream), stop.cancelled());
     // When the server stops, a connection without a request is closed at once.
     let stop = stop.map(|()| !had_request.load(Ordering::Relaxed));
     if let Some(activity) = &activity {
-        let connection = protocol::http2().serve_connection(stream, service);
+        let connection = pin!(protocol::http2().serve_connection(stream, service));
         let end = async {
             tokio::select! {
                 why = activity.idle(timeouts) => why == Idleness::Stalled,
@@ -107,7 +112,7 @@ async fn serve_http(
         .await;
     } else {
         let connection = protocol::http1(timeouts).serve_connection(stream, service);
-        let connection = connection.with_upgrades();
+        let connection = pin!(connection.with_upgrades());
         serve_until(
             connection,
             http1::UpgradeableConnection::graceful_shutdown,
@@ -121,14 +126,13 @@ async fn serve_http(
 /// Serves a connection until it ends or `end` resolves: with `false` the connection is shut down gracefully,
 /// with `true` it is closed at once.
 async fn serve_until<C>(
-    connection: C,
+    mut connection: Pin<&mut C>,
     finish: impl FnOnce(Pin<&mut C>),
     end: impl Future<Output = bool>,
     timeouts: Timeouts,
 ) where
     C: Future<Output = hyper::Result<()>>,
 {
-    let mut connection = pin!(connection);
     let at_once = tokio::select! {
         ended = connection.as_mut() => return log_end(ended),
         at_once = end => at_once,
@@ -152,7 +156,7 @@ async fn handshake(
     socket: TcpStream,
     address: SocketAddr,
     shared: &Shared,
-) -> Option<TlsStream<TcpStream>> {
+) -> Option<Box<TlsStream<TcpStream>>> {
     let within = shared.timeouts.handshake;
     let accepting = async {
         let _seat = shared.api.fairness.handshake(address.ip(), within).await?;
@@ -164,7 +168,7 @@ async fn handshake(
         () = shared.stop.cancelled() => return None,
     };
     match accepted {
-        Some(Ok(Ok(stream))) => return Some(stream),
+        Some(Ok(Ok(stream))) => return Some(Box::new(stream)),
         Some(Ok(Err(error))) => tracing::debug!(%error, "TLS handshake failed"),
         Some(Err(_)) => tracing::debug!("TLS handshake timed out"),
         None => tracing::debug!("rejecting a connection: too many TLS handshakes"),

@@ -1,8 +1,10 @@
 //! The state of all simulated nodes and their pods. It handles one watch event, task result or timer at a time.
 //!
 //! The loop that feeds it is in the crate's root; [`stages`](crate::stages) says which stage of a pod comes next, and
-//! the [`scenario`](crate::scenario) which pods and nodes fail. Nodes are handled in [`nodes`], pods in [`pods`].
+//! the [`scenario`](crate::scenario) which pods and nodes fail. Nodes are handled in [`nodes`], pods in [`pods`], their
+//! tokens in [`mounts`].
 
+mod mounts;
 mod nodes;
 mod ordinals;
 mod pods;
@@ -18,12 +20,11 @@ use kennel_client::work::{WRITES_AT_ONCE, Work};
 use kennel_client::write::Writer;
 use kennel_types::{Node, Pod};
 use kube::Client;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Simulation;
 use super::address::PodAddresses;
 use super::pod::{PodTemplate, SimulatedPod, StatusSummary};
+use super::{Beside, Clients, Counts, Simulation, Watcher};
 use crate::scenario::OutageKind;
 use crate::seeded_random::SeededRandom;
 use crate::stages::Stage;
@@ -54,6 +55,8 @@ struct SimulatedNode {
     pods: Vec<Arc<str>>,
     /// By owner, the next ordinal of a pod.
     ordinals: Vec<(u64, u32)>,
+    /// What its pods mount, by namespace.
+    mounts: Vec<mounts::Mount>,
 }
 
 impl SimulatedNode {
@@ -71,6 +74,7 @@ impl SimulatedNode {
             addresses: PodAddresses::new(number),
             pods: Vec::new(),
             ordinals: Vec::new(),
+            mounts: Vec::new(),
         }
     }
 }
@@ -104,6 +108,8 @@ pub(super) enum TaskResult {
         status: Option<StatusSummary>,
     },
     RetryPodWrite(Arc<str>),
+    /// The token of a pod has arrived, or not.
+    TokenIssued(Arc<str>, bool),
     /// With the time since the start at which it ends.
     OutageBegins(usize, OutageKind, Duration),
     OutageEnds(usize, Duration),
@@ -123,8 +129,9 @@ pub(super) struct Fleet {
     client_of: Box<dyn Fn(&str) -> Client + Send>,
     fence: Fence,
     simulation: Simulation,
-    /// How many nodes have been registered.
-    registered: watch::Sender<u32>,
+    counts: Counts,
+    /// Pods mount the tokens of their service accounts.
+    mounts_tokens: bool,
     started: Instant,
     /// By their number, beginning with the first.
     nodes: Vec<SimulatedNode>,
@@ -141,17 +148,15 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    pub(super) fn new(
-        client_of: Box<dyn Fn(&str) -> Client + Send>,
-        simulation: Simulation,
-        registered: watch::Sender<u32>,
-    ) -> Self {
+    pub(super) fn new(clients: Clients, simulation: Simulation, counts: Counts) -> Self {
         let nodes: Vec<_> = simulation.numbers().map(SimulatedNode::new).collect();
+        let mounts_tokens = matches!(clients.watcher, Watcher::EachNode(Beside::Mounts));
         let mut fleet = Self {
-            client_of,
+            client_of: clients.node,
             fence: Fence::open(),
             simulation,
-            registered,
+            counts,
+            mounts_tokens,
             started: Instant::now(),
             nodes,
             pods: BTreeMap::new(),
@@ -222,6 +227,7 @@ impl Fleet {
                 }
                 self.write(&uid);
             }
+            TaskResult::TokenIssued(pod, issued) => self.on_token_issued(&pod, issued),
             TaskResult::OutageBegins(node, kind, until) => self.begin_outage(node, kind, until),
             TaskResult::OutageEnds(node, since) => self.end_outage(node, since),
         }

@@ -50,7 +50,7 @@ impl Fleet {
         node.registering = false;
         node.uid = Some(uid.into());
         if !std::mem::replace(&mut node.known, true) {
-            self.registered.send_modify(|count| *count += 1);
+            self.counts.registered.send_modify(|count| *count += 1);
         }
         self.renew_lease(index);
     }

@@ -119,8 +119,12 @@ impl Fleet {
             written_version: version(object.metadata.resource_version.as_ref()),
             write_in_flight: false,
             deferred: None,
+            needs_token: self.mounts_tokens && template.token_account.is_some(),
             id,
         };
+        if pod.needs_token {
+            self.mount_authorities(index, &pod.id.namespace);
+        }
         self.pods.insert(uid.clone(), pod);
     }
 
@@ -139,6 +143,9 @@ impl Fleet {
         };
         let node = &mut self.nodes[pod.node];
         node.pods.retain(|other| **other != *uid);
+        if self.mounts_tokens && pod.template.token_account.is_some() {
+            node.unmount(&pod.id.namespace);
+        }
         if let Some(address) = pod.address {
             node.addresses.release(address);
         }
@@ -234,6 +241,10 @@ impl Fleet {
         if pod.write_in_flight || node.outage.is_some() {
             return;
         }
+        if pod.needs_token && pod.stage != Stage::Stopped {
+            pod.write_in_flight = true;
+            return self.request_token(uid);
+        }
         let patch = match pod.stage {
             Stage::Stopped => None,
             _ => match pod_status::patch(pod, address::node_address(node.number), now()) {
@@ -248,7 +259,7 @@ impl Fleet {
             None => self.delete(id, &node),
             Some((patch, status)) => {
                 let writer = self.writer(&node);
-                self.work.push(async move {
+                let write = async move {
                     let pods = api::core_path(&id.namespace, "pods");
                     let path = format!("{pods}/{}/status", id.name);
                     let call = Call::patch(path, Content::Strategic, &patch);
@@ -269,7 +280,13 @@ impl Fleet {
                         result,
                         status: Some(status),
                     }
-                });
+                };
+                if self.mounts_tokens {
+                    // Not behind the tokens of other nodes' pods.
+                    self.work.push_first(write);
+                } else {
+                    self.work.push(write);
+                }
             }
         }
     }

@@ -55,6 +55,7 @@ fn pod_with_spec(spec: &Value, stage: Stage, restarts: u32) -> SimulatedPod {
         written_version: 0,
         write_in_flight: false,
         deferred: None,
+        needs_token: false,
     }
 }
 

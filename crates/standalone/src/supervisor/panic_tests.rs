@@ -12,7 +12,7 @@ use kennel_control::daemonset::{self, Settings};
 use kennel_control::frame::Setup;
 use kennel_control::nodes::lifecycle;
 use kennel_control::scheduler;
-use kennel_simulation::{Clients, Simulation};
+use kennel_simulation::{Clients, Simulation, Watcher};
 use kennel_testkit::inprocess::{self, Server};
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
@@ -62,7 +62,7 @@ fn components(server: &Server) -> Supervisor {
     supervisor.start("simulated nodes", move |_, stop| {
         let api = api.clone();
         let clients = Clients {
-            watcher: inprocess::client(api.clone(), "nodes"),
+            watcher: Watcher::Shared(inprocess::client(api.clone(), "nodes")),
             node: Box::new(move |name| inprocess::client(api.clone(), name)),
         };
         kennel_simulation::run(clients, Simulation::new(NODES), stop)

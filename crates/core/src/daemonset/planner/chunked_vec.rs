@@ -1,4 +1,4 @@
-//! A vector that grows in chunks of 8 KiB: items never move, and at most one chunk is spare.
+//! A vector that grows in chunks of at most 16 KiB: items never move, and at most one chunk is spare.
 //!
 //! A growing `Vec` allocates twice its size, copies everything and frees the old half, which the process then keeps
 //! resident; for the planner's largest tables that would double the memory. Items are never removed.
@@ -6,7 +6,7 @@
 use std::ops::{Index, IndexMut};
 
 /// Upper bound of a chunk: small enough that allocators serve it from a shared page.
-const CHUNK_BYTES: usize = 8192;
+const CHUNK_BYTES: usize = 16384;
 
 /// See the [module](self).
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use kennel_control::frame::Setup;
 use kennel_control::informers::Informers;
 use kennel_control::nodes::lifecycle;
 use kennel_control::scheduler;
-use kennel_simulation::{Clients, Simulation};
+use kennel_simulation::{Clients, Simulation, Watcher};
 use kennel_testkit::faulty::Faults;
 use kennel_testkit::inprocess::{self, Server};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -52,7 +52,7 @@ impl Fixture {
         let simulation = Simulation::new(nodes.into());
         let api = server.api();
         let machines = Clients {
-            watcher: server.client("nodes"),
+            watcher: Watcher::Shared(server.client("nodes")),
             node: Box::new(move |name| inprocess::client(api.clone(), name)),
         };
         tokio::spawn(kennel_simulation::run(machines, simulation, forever));
