@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     /// Answers `GET /watch` with headers alone, and other requests not at all. Says when it has read a request.
-    async fn server(requests: mpsc::UnboundedSender<()>) -> String {
+    async fn server(requests: mpsc::Sender<()>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move {
@@ -220,7 +220,7 @@ mod tests {
                             let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
                             socket.write_all(head).await.unwrap();
                         }
-                        requests.send(()).unwrap();
+                        requests.send(()).await.unwrap();
                         read.clear();
                     }
                 });
@@ -231,7 +231,7 @@ mod tests {
 
     #[tokio::test]
     async fn n1_5_requests_in_flight_fail_when_the_address_changes_and_later_ones_connect() {
-        let (sender, mut requests) = mpsc::unbounded_channel();
+        let (sender, mut requests) = mpsc::channel(8);
         let url = server(sender).await;
         let rotating = RotatingClient::new(&url, "", &Credentials::Token("t")).unwrap();
         let get = |path: &str| {
