@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use clap::Args;
 use kennel_agent::node::absolute;
-use kennel_server::server::{Endpoints, EtcdConfig, EtcdTls};
+use kennel_server::server::{Endpoints, EtcdConfig};
+
+use crate::store_args::EtcdArgs;
 
 /// Where objects are.
 #[derive(Clone, Debug)]
@@ -26,7 +28,9 @@ impl FromStr for Place {
     }
 }
 
+/// The group is what the flags of the connection require.
 #[derive(Clone, Debug, Args)]
+#[group(id = "store")]
 pub(crate) struct MigrateArgs {
     /// Data directory that has the objects, or the etcd, such as `etcd://127.0.0.1:2379`, with all members comma-separated
     #[arg(long, value_name = "PLACE")]
@@ -45,46 +49,12 @@ pub(crate) struct MigrateArgs {
     #[arg(long, default_value_t = kennel_server::expire::TTL_DEFAULT.as_secs(), value_name = "SECONDS")]
     pub(crate) event_ttl: u64,
 
-    /// Certificate authorities of etcd's TLS; without it, the connection is plain, to loopback addresses alone
-    #[arg(long, value_name = "FILE")]
-    store_ca_file: Option<PathBuf>,
-
-    /// Client certificate for etcd
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "store_ca_file",
-        requires = "store_key_file"
-    )]
-    store_cert_file: Option<PathBuf>,
-
-    /// Key of the client certificate for etcd
-    #[arg(long, value_name = "FILE", requires = "store_cert_file")]
-    store_key_file: Option<PathBuf>,
-
-    /// User of etcd
-    #[arg(long, value_name = "NAME", requires = "store_password_file")]
-    store_user: Option<String>,
-
-    /// File whose first line is the password of the user of etcd
-    #[arg(long, value_name = "FILE", requires = "store_user")]
-    store_password_file: Option<PathBuf>,
+    #[command(flatten)]
+    connection: EtcdArgs,
 }
 
 impl MigrateArgs {
     pub(crate) fn etcd(&self, endpoints: Endpoints) -> EtcdConfig {
-        let client = self
-            .store_cert_file
-            .clone()
-            .zip(self.store_key_file.clone());
-        let ca_file = self.store_ca_file.clone();
-        EtcdConfig {
-            endpoints,
-            tls: ca_file.map(|ca_file| EtcdTls { ca_file, client }),
-            user: self
-                .store_user
-                .clone()
-                .zip(self.store_password_file.clone()),
-        }
+        self.connection.clone().config(endpoints)
     }
 }

@@ -30,6 +30,7 @@ use crate::projection::Projector;
 use crate::quota::{StorageQuota, Writer};
 use crate::quota_ledger::QuotaLedger;
 use crate::registry::{self, Resource};
+use crate::service_allocations::Allocations;
 use crate::snapshots::Snapshots;
 use crate::status::{ApiError, Result};
 use crate::tree;
@@ -69,6 +70,8 @@ pub struct Api {
     pub(crate) authorizer: Authorizer,
     /// Serialises the writes of services, whose cluster IPs and node ports must be unique.
     pub(crate) services: tokio::sync::Mutex<()>,
+    /// What writes of services allocate that memory does not show.
+    pub(crate) allocations: Allocations,
     /// What nodes and containers use, for a short time.
     pub(crate) usage: AgentUsage,
     /// What writes under way use of resource quotas.
@@ -102,6 +105,7 @@ impl Api {
             fairness: Arc::default(),
             authenticator,
             services: tokio::sync::Mutex::default(),
+            allocations: Allocations::default(),
             usage: AgentUsage::default(),
             quotas: QuotaLedger::default(),
         })

@@ -2,6 +2,7 @@
 //! clients in the same process call the API through [`crate::http::answer`].
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use kennel_store::{Options, SqliteStore, Store};
@@ -75,15 +76,29 @@ impl Backend {
         audit: &audit::Options,
         pod_security: Exemptions,
     ) -> Result<Self, StartError> {
+        let dir = options.dir.clone();
+        let store = open_store(options)?;
+        let addresses = (address, advertised);
+        Self::over(store, &dir, addresses, service_cidr, audit, pod_security).await
+    }
+
+    /// Opens the API over a store that is open, with certificates in a data directory.
+    pub async fn over(
+        store: Arc<dyn Store<Head>>,
+        dir: &Path,
+        (address, advertised): (SocketAddr, Advertised),
+        service_cidr: Cidr,
+        audit: &audit::Options,
+        pod_security: Exemptions,
+    ) -> Result<Self, StartError> {
         let certificates = pki::Options {
-            dir: options.dir.join(crate::data_dir::PKI),
+            dir: dir.join(crate::data_dir::PKI),
             names: Vec::new(),
             addresses: Vec::new(),
             token_key_days: keys::DAYS_DEFAULT,
             clock: pki::Clock::default(),
         };
         let certificates = Arc::new(Certificates::open(certificates, None)?);
-        let store = open_store(options)?;
         let settings = Settings {
             certificates: Arc::clone(&certificates),
             address,

@@ -9,6 +9,9 @@ pub use kennel_store::{Directory as DataDirLock, OpenError};
 /// Says that the objects are in etcd, and in which.
 pub(crate) const ETCD_FILE: &str = "store-etcd";
 
+/// Which history of etcd the server has served.
+pub(crate) const ETCD_NOTE: &str = "store-revision";
+
 /// The directory of certificates and keys.
 pub(crate) const PKI: &str = "pki";
 
@@ -36,7 +39,7 @@ pub(crate) fn is_half_restored(dir: &Path) -> bool {
 
 /// All that a server creates, in the order of deletion, which can be repeated after an interruption ([`is_data_dir`]).
 /// The data directory may contain other files, such as the node's and the user's.
-pub const FILES: [&str; 15] = [
+pub const FILES: [&str; 16] = [
     "admin.kubeconfig",
     "audit",
     BACKUP_STAGING,
@@ -49,6 +52,7 @@ pub const FILES: [&str; 15] = [
     "kennel.db-shm",
     "kennel.db-wal",
     DATABASE_FILE,
+    ETCD_NOTE,
     ETCD_FILE,
     PKI,
     LOCK_FILE,

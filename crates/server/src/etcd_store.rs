@@ -13,10 +13,10 @@ use kennel_store::{
     DATABASE_FILE, Endpoints, EtcdOptions, EtcdStore, EtcdTls, EtcdUser, Holder, Store,
 };
 
-use crate::data_dir::{self, DataDirLock, ETCD_FILE, PKI};
+use crate::data_dir::{self, DataDirLock, ETCD_FILE, ETCD_NOTE, PKI};
 use crate::object::{self, Head};
 use crate::registry;
-use crate::seal::Keyring;
+use crate::seal::{EtcdForm, Keyring};
 use crate::start_error::StartError;
 
 /// The prefix of all objects.
@@ -42,6 +42,8 @@ pub struct EtcdConfig {
     pub tls: Option<EtcdTls>,
     /// A user of etcd, and the file of the password, which only its owner may be able to read.
     pub user: Option<(String, PathBuf)>,
+    /// The keys of objects that may lose fields which this version does not know.
+    pub may_lose_fields: Vec<String>,
 }
 
 /// Opens the store, and locks the data directory.
@@ -66,7 +68,11 @@ pub(crate) async fn open(
         collections: object::collections(),
         expiring: vec![(object::prefix(registry::core("events"), None), event_ttl)],
         // An empty keyring refuses encrypted objects. Without one, they would look corrupt.
-        seal: Some(Arc::new(keys.unwrap_or_else(Keyring::empty))),
+        seal: Some(Arc::new(EtcdForm::new(
+            keys.unwrap_or_else(Keyring::empty),
+            etcd.may_lose_fields.iter().cloned().collect(),
+        ))),
+        note: Some(dir.join(ETCD_NOTE)),
         ..connection(etcd, holder(&id, dir))?
     };
     let store = EtcdStore::open(options, |key, bytes| Ok(object::decode(key, bytes)?));

@@ -9,7 +9,7 @@
 //! | the verbs, other forms that clients ask for, and what else writes | `verbs`, `discovery`, `openapi`, `bootstrap`, `expire`, `certificate_renewal`, `certificate_admin`, `documents` |
 //! | rules that need other objects or the user | `admit` |
 //! | the state of all requests | `api` |
-//! | what that state consists of | `authenticate`, `authorize`, `audit`, `fairness`, `certificates`, `etcd_certificates`, `listed`, `revocation`, `quota`, `quota_ledger`, `damaged`, `join_claims`, `health`, `watch`, `snapshots`, `derived`, `backup`, `agent_client`, `agent_usage`, `upgrade` |
+//! | what that state consists of | `authenticate`, `authorize`, `audit`, `fairness`, `certificates`, `etcd_certificates`, `listed`, `revocation`, `quota`, `quota_ledger`, `service_allocations`, `damaged`, `join_claims`, `health`, `watch`, `snapshots`, `derived`, `backup`, `agent_client`, `agent_usage`, `upgrade` |
 //! | requests, responses and formats | `advertised`, `request`, `response`, `status`, `audit_annotations`, `continuation`, `present`, `registry`, `projection`, `object`, `kinds`, `schema`, `table`, `patch`, `protobuf`, `field`, `tree`, `clock`, `names`, `limits`, `metrics`, `live`, `tcp`, `tls`, `pki`, `seal`, `data_dir` |
 //!
 //! Modules import from their own level and from those below; a test compares the imports with this table. One module
@@ -75,6 +75,7 @@ mod router;
 pub mod schema;
 pub mod seal;
 pub mod server;
+mod service_allocations;
 mod snapshots;
 mod start_error;
 pub mod status;

@@ -14,7 +14,7 @@ use kennel_store::migrate::{self, Moved, Progress, Session, ToEtcd};
 use kennel_store::{DATABASE_FILE, EtcdOptions, OpenError};
 
 use crate::data_dir::{
-    self, DataDirLock, ETCD_FILE, MIGRATED_FILE, MIGRATION_FILE, MIGRATION_STAGING,
+    self, DataDirLock, ETCD_FILE, ETCD_NOTE, MIGRATED_FILE, MIGRATION_FILE, MIGRATION_STAGING,
 };
 use crate::etcd_store::{self, EtcdConfig};
 use crate::expire;
@@ -118,6 +118,9 @@ impl Migration {
         if !self.path(DATABASE_FILE).exists() {
             return Err(MigrationError::NoObjects(self.dir.clone()));
         }
+        // Before etcd is claimed with it: a repetition need not wait until the claim of a killed one has expired.
+        let note = self.path(MIGRATION_FILE);
+        fs::write(&note, &id).map_err(at(&note))?;
         let session = self.connect(&id).await?;
         let moved = self.fill(&session, id, new_revisions, event_ttl).await;
         session.close().await;
@@ -143,8 +146,6 @@ impl Migration {
             }),
             progress: Arc::clone(&self.progress),
         };
-        let note = self.path(MIGRATION_FILE);
-        fs::write(&note, &id).map_err(at(&note))?;
         let moved = migrate::to_etcd(session, &migration).await;
         let moved = moved.map_err(|source| self.failed(source))?;
         etcd_store::write_file(&self.dir, &id, &self.etcd)?;
@@ -240,6 +241,7 @@ impl Migration {
     fn install(&self, staging: &Path) -> Result<(), MigrationError> {
         sync(&self.dir)?;
         remove_if_there(&self.path(ETCD_FILE))?;
+        remove_if_there(&self.path(ETCD_NOTE))?;
         remove_if_there(&self.path(MIGRATION_FILE))?;
         fs::remove_dir_all(staging).map_err(at(staging))?;
         sync(&self.dir)

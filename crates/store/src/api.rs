@@ -24,6 +24,16 @@ pub trait Store<H>: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(revision)))
     }
 
+    /// Like [`confirm`](Self::confirm), for a read of the keys that start with `prefix`. Answers none if memory shows them; if memory
+    /// does not catch up in time, their records as the engine itself has them.
+    fn newest(&self, _prefix: &str) -> BoxFuture<'static, Result<Option<Page<H>>, Unconfirmed>>
+    where
+        H: 'static,
+    {
+        let confirmed = self.confirm();
+        Box::pin(async move { confirmed.await.map(|_| None) })
+    }
+
     /// Waits until memory shows this revision, even if no event of an object led there, or so much time has passed. On an
     /// engine whose every revision is an event of an object, until then.
     fn reached(&self, _revision: Revision, within: Duration) -> BoxFuture<'static, ()> {
@@ -82,6 +92,11 @@ pub trait Store<H>: Send + Sync + 'static {
 
     /// The value of this key, if the engine sets values aside while it runs and this one is set aside now. Cheap.
     fn set_aside_since_start(&self, _key: &str) -> Option<DamagedValue> {
+        None
+    }
+
+    /// Why the value of this key must not be updated: another program stored more than this one can read. Cheap.
+    fn read_only(&self, _key: &str) -> Option<String> {
         None
     }
 

@@ -14,6 +14,11 @@ pub trait Seal: Debug + Send + Sync + 'static {
     /// The bytes to store for a key's value; `None` to store the value as it is.
     fn seal(&self, key: &str, value: &[u8]) -> Option<Vec<u8>>;
 
+    /// Why the value of this key, as it was last opened, must not be replaced: it has more than [`Self::open`] could give.
+    fn read_only(&self, _key: &str) -> Option<String> {
+        None
+    }
+
     /// Recovers the value from the bytes stored for a key.
     fn open(&self, key: &str, stored: Bytes) -> Result<Opened, SealError>;
 }

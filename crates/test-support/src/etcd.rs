@@ -13,6 +13,8 @@ const START_TIMEOUT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A file system in memory.
 const MEMORY: &str = "/dev/shm";
+/// What etcd takes for `--initial-cluster-token`.
+const DEFAULT_TOKEN: &str = "etcd-cluster";
 
 /// An etcd that is killed when this is dropped.
 pub struct Etcd {
@@ -206,6 +208,24 @@ impl Etcd {
         asked.is_ok() && answer.contains(r#""health":"true""#)
     }
 
+    /// Its current revision.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub fn revision(&self) -> u64 {
+        let status = self.ctl(&["endpoint", "status", "--write-out", "json"]);
+        let revision = status.split("\"revision\":").nth(1).expect("a revision");
+        let digits: String = revision.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("a number")
+    }
+
+    /// Saves a snapshot in a file.
+    pub fn snapshot(&self) -> PathBuf {
+        let file = self.dir.path().join("snapshot");
+        self.ctl(&["snapshot", "save", file.to_str().expect("a path in UTF-8")]);
+        file
+    }
+
     /// Sends it a signal, such as `STOP`.
     pub fn signal(&self, name: &str) {
         let process = self.process.as_ref().expect("etcd runs");
@@ -231,6 +251,18 @@ impl Etcd {
     /// # Panics
     /// If `etcdctl` fails.
     pub fn restore(&mut self, snapshot: &Path) {
+        self.restore_as(snapshot, "restored");
+    }
+
+    /// The same with the token that it was started with, so that the id of the cluster stays.
+    ///
+    /// # Panics
+    /// If `etcdctl` fails.
+    pub fn restore_same_cluster(&mut self, snapshot: &Path) {
+        self.restore_as(snapshot, DEFAULT_TOKEN);
+    }
+
+    fn restore_as(&mut self, snapshot: &Path, token: &str) {
         self.kill();
         std::fs::remove_dir_all(self.data_dir()).expect("the old data can be removed");
         let peer = format!("http://127.0.0.1:{}", self.peer_port);
@@ -244,7 +276,7 @@ impl Etcd {
             .arg(data_dir)
             .args(["--name", "m", "--initial-cluster", &format!("m={peer}")])
             .args(["--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster-token", "restored"])
+            .args(["--initial-cluster-token", token])
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         assert!(command.status().expect("etcdctl runs").success());
@@ -274,7 +306,18 @@ impl Etcd {
         self.ctl_with_input(&["put", key], value);
     }
 
+    /// The value of a key, if there is one.
+    pub fn stored(&self, key: &str) -> Option<Vec<u8>> {
+        let mut value = self.run_ctl(&["get", key, "--print-value-only"], b"");
+        // etcdctl ends the value with a line break, and writes nothing if there is none.
+        value.pop().map(|_| value)
+    }
+
     fn ctl_with_input(&self, arguments: &[&str], input: &[u8]) -> String {
+        String::from_utf8(self.run_ctl(arguments, input)).expect("etcdctl writes text")
+    }
+
+    fn run_ctl(&self, arguments: &[&str], input: &[u8]) -> Vec<u8> {
         let mut running = Command::new("etcdctl")
             .env("ETCDCTL_API", "3")
             .args(["--endpoints", &self.address()])
@@ -291,7 +334,7 @@ impl Etcd {
         let output = running.wait_with_output().expect("etcdctl ends");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {error}");
-        String::from_utf8(output.stdout).expect("etcdctl writes text")
+        output.stdout
     }
 }
 

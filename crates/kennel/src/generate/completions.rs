@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use clap::{Args as ClapArgs, Command, CommandFactory as _};
+use clap::{ArgGroup, Args as ClapArgs, Command, CommandFactory as _};
 use clap_complete::Shell;
 
 use crate::args::Args;
@@ -53,8 +53,17 @@ fn without_hidden(command: &Command) -> Command {
         bare = bare.version(version.to_owned());
     }
     let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let args: Vec<_> = args.cloned().collect();
+    // Flags can require a group.
+    let groups = command.get_groups().map(|group| {
+        let members = group.get_args();
+        let shown = members.filter(|member| args.iter().any(|arg| arg.get_id() == *member));
+        ArgGroup::new(group.get_id().clone()).args(shown.cloned())
+    });
+    let groups: Vec<_> = groups.collect();
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    bare.args(args.cloned())
+    bare.args(args)
+        .groups(groups)
         .subcommands(verbs.map(without_hidden))
 }
 

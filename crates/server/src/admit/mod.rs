@@ -27,6 +27,7 @@ use crate::audit_annotations::Annotations;
 use crate::object::{self, Stored};
 use crate::registry::{self, Part, Resource};
 use crate::request::User;
+use crate::service_allocations::Allocations;
 use crate::status::{ApiError, Result};
 
 /// A write that asks for admission.
@@ -59,6 +60,11 @@ impl From<Vec<String>> for Notes {
 pub(crate) trait Admission: Sync {
     /// The lock that serialises writes of this resource, where each depends on what the others allocated.
     fn lock<'a>(&self, _api: &'a Api) -> Option<&'a Mutex<()>> {
+        None
+    }
+
+    /// Where the writes of this resource note what they allocate.
+    fn allocations<'a>(&self, _api: &'a Api) -> Option<&'a Allocations> {
         None
     }
 

@@ -6,7 +6,8 @@ use tokio::sync::Mutex;
 use super::{Admission, Write};
 use crate::api::Api;
 use crate::kinds::service::allocate::{self, Taken};
-use crate::registry::Resource;
+use crate::object;
+use crate::service_allocations::Allocations;
 use crate::status::{ApiError, Result};
 
 /// The admission of services.
@@ -17,21 +18,31 @@ impl Admission for ServiceAdmission {
         Some(&api.services)
     }
 
+    fn allocations<'a>(&self, api: &'a Api) -> Option<&'a Allocations> {
+        Some(&api.allocations)
+    }
+
     fn allocate(&self, write: Write<'_>, service: &mut Value, old: Option<&Value>) -> Result<()> {
-        allocate(write.api, write.row, service, old)
+        allocate(write, service, old)
     }
 }
 
 /// Gives a service its cluster IP and node ports, or says why it cannot have those it asks for.
 ///
 /// Reads every service: they are few, and their bytes are in memory.
-fn allocate(api: &Api, row: &Resource, service: &mut Value, old: Option<&Value>) -> Result<()> {
+fn allocate(write: Write<'_>, service: &mut Value, old: Option<&Value>) -> Result<()> {
+    let Write { api, row, .. } = write;
     let uid = service["metadata"]["uid"].as_str().unwrap_or_default();
     let mut taken = Taken::default();
     for stored in api.all(row) {
         if &*stored.head.uid != uid {
             taken.add(&serde_json::from_slice(&stored.value).unwrap_or_default());
         }
+    }
+    let name = service["metadata"]["name"].as_str().unwrap_or_default();
+    let own = object::key(row, write.namespace, name);
+    for value in api.allocations.others(&*api.store, &own) {
+        taken.add(&serde_json::from_slice(&value).unwrap_or_default());
     }
     let ranges = &api.settings.service_cidr.0;
     let errors = allocate::allocate(service, old, &taken, ranges);

@@ -9,6 +9,7 @@ mod document;
 mod head;
 mod pick;
 pub(crate) mod secret;
+pub(crate) mod stored_protobuf;
 mod texts;
 
 use std::collections::BTreeMap;

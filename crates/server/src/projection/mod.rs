@@ -8,7 +8,7 @@ mod addresses;
 
 use std::sync::Arc;
 
-use kennel_store::{Event, Page, Record, Store};
+use kennel_store::{Event, Page, Record};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -58,8 +58,7 @@ impl Projector {
     }
 
     /// The object of this name.
-    pub(crate) fn find(&self, store: &dyn Store<Head>, name: &str) -> Result<Stored> {
-        let sources = store.range(&self.prefix(), None, None).records;
+    pub(crate) fn find(&self, sources: &[Stored], name: &str) -> Result<Stored> {
         let mut objects = sources.iter().filter_map(|source| self.object(source));
         let found = objects.find(|object| &*object.head.name == name);
         found.ok_or_else(|| ApiError::not_found(self.row, name))

@@ -3,7 +3,8 @@
 use super::error::ProtobufError;
 use super::wire::{Fields, Payload, wrong_wire_type};
 
-const PREFIX: &[u8; 4] = b"k8s\0";
+/// What a body or a stored value begins with.
+pub const PREFIX: &[u8; 4] = b"k8s\0";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {

@@ -4,6 +4,8 @@
 //! pieces is merged, and the last of duplicate scalars wins. Time and memory are proportional to the
 //! input, and the depth of the tree is bounded.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::error::ProtobufError;
@@ -19,14 +21,26 @@ pub(super) const DEPTH_MAX: usize = 100;
 /// a dozen bytes. In protobuf an object may take two bytes, and hundreds in the tree.
 const OBJECTS_MAX: usize = BODY_BYTES_MAX / 12;
 
+/// How many unknown fields are named: the operator needs to see that there are some.
+const UNKNOWN_MAX: usize = 10;
+
 /// The tree of a message of that type, with every member that was sent.
 pub fn transcode(ty: &'static Type, bytes: &[u8]) -> Result<Value, ProtobufError> {
+    transcode_noting(ty, bytes).map(|(tree, _)| tree)
+}
+
+/// The same with the unknown fields that were skipped, at most [`UNKNOWN_MAX`], such as `core.v1.PodSpec 47`.
+pub fn transcode_noting(
+    ty: &'static Type,
+    bytes: &[u8],
+) -> Result<(Value, BTreeSet<String>), ProtobufError> {
     let mut walk = Walk {
         objects_left: OBJECTS_MAX,
+        unknown: BTreeSet::new(),
     };
     let mut members = Map::new();
     walk.message(ty, bytes, 1, &mut members)?;
-    Ok(Value::Object(members))
+    Ok((Value::Object(members), walk.unknown))
 }
 
 /// The raw JSON in one member of a message, unchanged (see `schema::raw_member`).
@@ -45,6 +59,8 @@ pub fn raw_member<'a>(ty: &'static Type, bytes: &'a [u8], name: &str) -> Option<
 
 struct Walk {
     objects_left: usize,
+    /// By type and number.
+    unknown: BTreeSet<String>,
 }
 
 impl Walk {
@@ -69,6 +85,8 @@ impl Walk {
             {
                 let bytes = value::bytes(field, payload)?;
                 self.message(part, bytes, depth, members)?;
+            } else if self.unknown.len() < UNKNOWN_MAX {
+                self.unknown.insert(format!("{} {number}", ty.name));
             }
         }
         Ok(())

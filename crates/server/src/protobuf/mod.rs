@@ -10,8 +10,8 @@ mod message;
 mod value;
 mod wire;
 
-pub use envelope::Envelope;
+pub use envelope::{Envelope, PREFIX};
 pub use error::ProtobufError;
-pub use message::{raw_member, transcode};
+pub use message::{raw_member, transcode, transcode_noting};
 
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

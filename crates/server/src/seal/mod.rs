@@ -7,7 +7,15 @@
 //!
 //! The object's key in the store is the associated data of the ciphertext, so that the bytes of one object
 //! cannot replace those of another.
+//!
+//! On etcd, values are stored as the provider `aesgcm` of kube-apiserver does, which reads them with the same keys by their names. Both
+//! forms are read everywhere.
+//!
+//! ```text
+//!  on etcd: k8s:enc:aesgcm:v1: · name of the key · : · nonce (12 bytes) · AES-256-GCM ciphertext and tag
+//! ```
 
+mod etcd_form;
 mod keyfile;
 
 use std::path::Path;
@@ -18,6 +26,7 @@ use data_encoding::HEXLOWER;
 use kennel_store::{Opened, Seal, SealError};
 
 use crate::object;
+pub use etcd_form::EtcdForm;
 use keyfile::Contents;
 pub(crate) use keyfile::KEY_BYTES;
 pub use keyfile::KeyFileError;
@@ -27,6 +36,20 @@ const VERSION: u8 = 1;
 /// Bytes of a key's fingerprint.
 pub(crate) const ID_BYTES: usize = 8;
 const HEADER_BYTES: usize = 1 + ID_BYTES + NONCE_LEN;
+/// What encrypted values of kube-apiserver begin with; the provider follows.
+const UPSTREAM: &[u8] = b"k8s:enc:";
+/// Its provider of the same cipher; the name of the key follows, and a colon.
+const UPSTREAM_AES_GCM: &[u8] = b"k8s:enc:aesgcm:v1:";
+/// How much of an unknown header an error shows.
+const SHOWN_BYTES: usize = 40;
+
+/// How encrypted values are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Form {
+    #[default]
+    Own,
+    Upstream,
+}
 
 #[derive(Default)]
 pub struct Keyring {
@@ -35,6 +58,8 @@ pub struct Keyring {
     is_identity: bool,
     /// The id of the key that encrypts; empty if none does.
     name: String,
+    /// The form of new values.
+    form: Form,
 }
 
 struct Key {
@@ -81,7 +106,14 @@ impl Keyring {
                 .unwrap_or_default(),
             is_identity,
             keys,
+            form: Form::Own,
         })
+    }
+
+    /// The same keys, for values that kube-apiserver can read.
+    fn in_upstreams_form(mut self) -> Self {
+        self.form = Form::Upstream;
+        self
     }
 
     /// The key that encrypts the value of `key`, if any does.
@@ -98,6 +130,42 @@ impl Keyring {
         let Some(key) = self.keys.iter().find(|key| key.id == *id) else {
             return Err(OpenError::UnknownKey(HEXLOWER.encode(id)));
         };
+        self.open_with(key, Form::Own, object_key, (nonce, sealed))
+    }
+
+    /// `named` is what follows the prefix.
+    fn decrypt_upstreams(&self, object_key: &str, named: &[u8]) -> Result<Opened, OpenError> {
+        let of_name = |key: &&Key| {
+            let rest = named.strip_prefix(key.name.as_bytes());
+            rest.and_then(|rest| rest.strip_prefix(b":"))
+        };
+        let known = self.keys.iter().find_map(|key| Some((key, of_name(&key)?)));
+        let colon = named.iter().position(|byte| *byte == b':');
+        let Some((_, sealed)) = known.or_else(|| Some((self.keys.first()?, &named[colon? + 1..])))
+        else {
+            return Err(OpenError::UnknownName(shown(named)));
+        };
+        let Some((nonce, sealed)) = sealed.split_at_checked(NONCE_LEN) else {
+            return Err(OpenError::Truncated);
+        };
+        // All of them: one may have been renamed, and several can have one name.
+        let opened = self.keys.iter().find_map(|key| {
+            let opened = self.open_with(key, Form::Upstream, object_key, (nonce, sealed));
+            opened.ok()
+        });
+        opened.ok_or_else(|| match known {
+            Some((key, _)) => OpenError::Changed(key.name.clone()),
+            None => OpenError::UnknownName(shown(named)),
+        })
+    }
+
+    fn open_with(
+        &self,
+        key: &Key,
+        form: Form,
+        object_key: &str,
+        (nonce, sealed): (&[u8], &[u8]),
+    ) -> Result<Opened, OpenError> {
         let changed = || OpenError::Changed(key.name.clone());
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| changed())?;
         let mut buffer = sealed.to_vec();
@@ -106,12 +174,23 @@ impl Keyring {
             .open_in_place(nonce, Aad::from(object_key), &mut buffer);
         let length = opened.map_err(|_| changed())?.len();
         buffer.truncate(length);
-        let current = self.encryption_key(object_key);
+        let is_current = match self.encryption_key(object_key) {
+            Some(current) => current.id == key.id && form == self.form,
+            // What another API server encrypts of its own accord is left as it is.
+            None => !is_encrypted(object_key),
+        };
         Ok(Opened {
             value: buffer.into(),
-            is_current: current.is_some_and(|current| current.id == key.id),
+            is_current,
         })
     }
+}
+
+/// The beginning of an unknown header.
+fn shown(header: &[u8]) -> String {
+    let end = header.iter().position(|byte| *byte == b':');
+    let end = end.unwrap_or(header.len()).min(SHOWN_BYTES);
+    String::from_utf8_lossy(&header[..end]).into_owned()
 }
 
 /// Why a stored value cannot be decrypted.
@@ -125,6 +204,15 @@ enum OpenError {
     )]
     UnknownKey(String),
     #[error(
+        "the value is encrypted with the key {0:?} of another API server, which the file of --encryption-key-file does not have; \
+         add that key with that name"
+    )]
+    UnknownName(String),
+    #[error(
+        "another API server has encrypted the value with the provider {0:?}; have it use aesgcm, and rewrite its objects"
+    )]
+    Provider(String),
+    #[error(
         "cannot decrypt the value with key {0:?}: its bytes were changed or belong to another object; \
          restore it from a backup"
     )]
@@ -136,7 +224,9 @@ enum OpenError {
 impl OpenError {
     fn into_seal_error(self) -> SealError {
         match self {
-            Self::UnknownKey(_) => SealError::MissingKey(self.into()),
+            Self::UnknownKey(_) | Self::UnknownName(_) | Self::Provider(_) => {
+                SealError::MissingKey(self.into())
+            }
             Self::Truncated | Self::Changed(_) | Self::UnknownFormat => {
                 SealError::Damaged(self.into())
             }
@@ -157,7 +247,14 @@ impl Seal for Keyring {
             .seal_in_place_append_tag(Aad::from(key), &mut sealed);
         let nonce = nonce
             .expect("objects are below the cipher's limit, and the random source does not fail");
-        Some([&[VERSION], &encryption_key.id[..], nonce.as_ref(), &sealed].concat())
+        let Key { id, name, .. } = encryption_key;
+        Some(match self.form {
+            Form::Own => [&[VERSION], &id[..], nonce.as_ref(), &sealed].concat(),
+            Form::Upstream => {
+                let name = name.as_bytes();
+                [UPSTREAM_AES_GCM, name, b":", nonce.as_ref(), &sealed].concat()
+            }
+        })
     }
 
     fn open(&self, key: &str, stored: Bytes) -> Result<Opened, SealError> {
@@ -165,6 +262,13 @@ impl Seal for Keyring {
             return self
                 .decrypt(key, &stored)
                 .map_err(OpenError::into_seal_error);
+        }
+        if let Some(named) = stored.strip_prefix(UPSTREAM_AES_GCM) {
+            let opened = self.decrypt_upstreams(key, named);
+            return opened.map_err(OpenError::into_seal_error);
+        }
+        if let Some(provider) = stored.strip_prefix(UPSTREAM) {
+            return Err(OpenError::Provider(shown(provider)).into_seal_error());
         }
         if is_encrypted(key) && stored.first() != Some(&b'{') {
             return Err(OpenError::UnknownFormat.into_seal_error());

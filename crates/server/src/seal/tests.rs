@@ -16,7 +16,7 @@ fn ring(keys: &[u8], is_identity: bool) -> Keyring {
     Keyring {
         keys: keys.iter().map(key).collect(),
         is_identity,
-        name: String::new(),
+        ..Keyring::default()
     }
 }
 
@@ -105,4 +105,63 @@ fn values_that_do_not_open_say_why() {
             "{length}"
         );
     }
+}
+
+/// The key of an `EncryptionConfiguration` with the name `key 1`.
+#[test]
+fn values_on_etcd_have_the_form_of_kube_apiserver() {
+    use std::collections::BTreeSet;
+    let on_etcd = |keys: &[u8]| EtcdForm::new(ring(keys, false), BTreeSet::new());
+    let stored = on_etcd(&[1]).seal(OBJECT_KEY, b"{secret}").unwrap();
+    let header = b"k8s:enc:aesgcm:v1:key 1:";
+    assert!(stored.starts_with(header));
+    assert_eq!(stored.len(), header.len() + NONCE_LEN + 8 + 16);
+    let (nonce, sealed) = stored[header.len()..].split_at(NONCE_LEN);
+    let cipher = RandomizedNonceKey::new(&AES_256_GCM, &[1; KEY_BYTES]).unwrap();
+    let nonce = Nonce::try_assume_unique_for_key(nonce).unwrap();
+    let mut buffer = sealed.to_vec();
+    let opened = cipher.open_in_place(nonce, Aad::from(OBJECT_KEY), &mut buffer);
+    assert_eq!(opened.unwrap(), b"{secret}");
+
+    let stored = Bytes::from(stored);
+    let check = |seal: &dyn Seal, is_current: bool| {
+        let opened = seal.open(OBJECT_KEY, stored.clone()).unwrap();
+        assert_eq!(&opened.value[..], b"{secret}");
+        assert_eq!(opened.is_current, is_current);
+    };
+    check(&on_etcd(&[1]), true);
+    check(&on_etcd(&[2, 1]), false);
+    // A database that it was moved to.
+    check(&ring(&[1], false), false);
+    let own = on_etcd(&[1]).open(OBJECT_KEY, sealed_by_own(&[1])).unwrap();
+    assert!(!own.is_current, "the own form is rewritten on etcd");
+
+    let said = |keys: &[u8], key: &str, stored: &Bytes| {
+        let refused = on_etcd(keys).open(key, stored.clone());
+        refused.unwrap_err().to_string()
+    };
+    let other = header.map(|byte| if byte == b'y' { b'z' } else { byte });
+    let renamed = [&other[..], &stored[header.len()..]].concat();
+    check_renamed(&on_etcd(&[2, 1]), &renamed);
+    let missing = said(&[2], OBJECT_KEY, &stored);
+    assert!(missing.contains("the key \"key 1\""), "{missing}");
+    let moved = said(&[1], "/registry/secrets/default/other", &stored);
+    assert!(
+        moved.starts_with("cannot decrypt the value with key \"key 1\""),
+        "{moved}"
+    );
+    assert!(said(&[1], OBJECT_KEY, &stored.slice(..header.len() + 5)).contains("truncated"));
+    let provider = Bytes::from_static(b"k8s:enc:kms:v2:name:x");
+    assert!(said(&[1], OBJECT_KEY, &provider).contains("provider \"kms\""));
+}
+
+fn check_renamed(seal: &dyn Seal, stored: &[u8]) {
+    let opened = seal
+        .open(OBJECT_KEY, Bytes::copy_from_slice(stored))
+        .unwrap();
+    assert_eq!(&opened.value[..], b"{secret}");
+}
+
+fn sealed_by_own(keys: &[u8]) -> Bytes {
+    sealed(&ring(keys, false))
 }

@@ -242,7 +242,13 @@ async fn store(api: &Api, row: &'static Resource, entry: Entry) -> Result<Stored
         value,
         head,
     } = entry;
-    match api.store.write(Op::Create { key, value, head }).await {
+    let allocations = row.admission.allocations(api);
+    let under_way = allocations.map(|all| all.begin(&key, 0, &value));
+    let outcome = api.store.write(Op::Create { key, value, head }).await;
+    if let Some(under_way) = under_way {
+        under_way.end(&outcome);
+    }
+    match outcome {
         Ok(written) => {
             api.damaged.repaired(&written.record.key);
             Ok(written.record)

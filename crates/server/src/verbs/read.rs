@@ -1,4 +1,5 @@
-//! Reads: get and list, always from memory, once it is confirmed to be up to date where the request asks for that.
+//! Reads: get and list, from memory, once it is confirmed to be up to date where the request asks for that. If memory does not catch
+//! up in time, the store reads what the request is about from its engine.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use super::call::Call;
 use crate::api::Api;
 use crate::continuation::Continuation;
 use crate::field::{FieldError, Path};
-use crate::object::{self, Head};
+use crate::object::{self, Head, Stored};
 use crate::present::ListBody;
 use crate::projection::Projector;
 use crate::registry::EmptyCollection;
@@ -31,15 +32,37 @@ const SMALL_LIST: usize = 500;
 pub(super) async fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let at = At::of(place)?;
     let presenter = call.presenter(at.row)?;
-    match call.query.resource_version()? {
-        Some(asked) => wait_for(api, asked).await?,
-        None => confirm(api).await?,
-    }
-    let stored = match api.projector(at.row) {
-        Some(projector) => projector.find(&*api.store, at.name)?,
-        None => at.stored(api)?,
+    let projector = api.projector(at.row);
+    let prefix = projector
+        .as_ref()
+        .map_or_else(|| at.key(), Projector::prefix);
+    let newest = match call.query.resource_version()? {
+        Some(asked) => {
+            wait_for(api, asked).await?;
+            None
+        }
+        None => newest(api, &prefix).await?,
+    };
+    let stored = match (projector, newest) {
+        (Some(projector), newest) => {
+            let sources = newest.unwrap_or_else(|| api.store.range(&prefix, None, None));
+            projector.find(&sources.records, at.name)?
+        }
+        (None, Some(newest)) => of_page(api, &at, newest)?,
+        (None, None) => at.stored(api)?,
     };
     Ok(Reply::json(200, presenter.one(&stored, stored.modified)?))
+}
+
+/// The object, of a page that the engine has read.
+fn of_page(api: &Api, at: &At<'_>, page: Page<Head>) -> Result<Stored> {
+    let key = at.key();
+    let mut records = page.records.into_iter();
+    if let Some(found) = records.find(|record| *record.key == *key) {
+        return Ok(found);
+    }
+    api.check_damaged(at.row, at.namespace, at.name)?;
+    Err(ApiError::not_found(at.row, at.name))
 }
 
 pub(super) async fn list(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -47,12 +70,15 @@ pub(super) async fn list(api: &Api, call: &Call, place: &Place) -> Result<Reply>
     let presenter = call.presenter(row)?;
     let filter = Filter::new(row, place.namespace.as_deref(), &call.query)?;
     let request = ListRequest::of(call)?;
-    match request.not_older_than.or(request.exact) {
-        Some(version) => wait_for(api, version).await?,
-        None if request.is_newest() => confirm(api).await?,
-        None => {}
-    }
-    let page = request.page(api, place, &filter)?;
+    let newest = match request.not_older_than.or(request.exact) {
+        Some(version) => {
+            wait_for(api, version).await?;
+            None
+        }
+        None if request.is_newest() => newest(api, &source_prefix(api, place)).await?,
+        None => None,
+    };
+    let page = request.page(api, place, &filter, newest)?;
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), page.revision.to_string().into());
     if page.remaining > 0 {
@@ -126,7 +152,18 @@ impl ListRequest {
         self.version.is_none() && self.continuation.is_none()
     }
 
-    fn page(&self, api: &Api, place: &Place, filter: &Filter) -> Result<Page<Head>> {
+    /// `newest` is what the engine itself has, if memory does not show that.
+    fn page(
+        &self,
+        api: &Api,
+        place: &Place,
+        filter: &Filter,
+        newest: Option<Page<Head>>,
+    ) -> Result<Page<Head>> {
+        let whole = |prefix: &str| match newest {
+            Some(newest) => Ok(newest),
+            None => self.whole(api, prefix),
+        };
         let own = object::prefix(place.row, place.namespace.as_deref());
         let after = self.continuation.as_ref().map(|token| token.after.as_str());
         if after.is_some_and(|after| !after.starts_with(&own)) {
@@ -136,7 +173,7 @@ impl ListRequest {
         }
         let limit = self.limit.unwrap_or(usize::MAX);
         if let Some(projector) = api.projector(place.row) {
-            let mut page = self.whole(api, &projector.prefix())?;
+            let mut page = whole(&projector.prefix())?;
             projector.project(&mut page, after);
             page.records.retain(|record| filter.matches(&record.head));
             page.remaining = page.records.len().saturating_sub(limit);
@@ -148,7 +185,7 @@ impl ListRequest {
         {
             return Ok(snapshot.page(after, filter, limit));
         }
-        let mut whole = self.whole(api, &own)?;
+        let mut whole = whole(&own)?;
         let matching = if filter.selects() {
             let records = whole.records.iter();
             records.filter(|r| filter.matches(&r.head)).count()
@@ -208,17 +245,26 @@ fn check_match(
 
 /// The current objects of a collection that match a filter.
 pub(super) fn page(api: &Api, place: &Place, filter: &Filter) -> Page<Head> {
-    let projector = api.projector(place.row);
-    let prefix = projector.as_ref().map_or_else(
-        || object::prefix(place.row, place.namespace.as_deref()),
-        Projector::prefix,
-    );
-    let mut page = api.store.range(&prefix, None, None);
-    if let Some(projector) = projector {
+    let mut page = api.store.range(&source_prefix(api, place), None, None);
+    if let Some(projector) = api.projector(place.row) {
         projector.project(&mut page, None);
     }
     page.records.retain(|record| filter.matches(&record.head));
     page
+}
+
+/// The prefix of the keys that a collection is made of.
+fn source_prefix(api: &Api, place: &Place) -> String {
+    api.projector(place.row).map_or_else(
+        || object::prefix(place.row, place.namespace.as_deref()),
+        |projector| projector.prefix(),
+    )
+}
+
+/// Waits until memory shows all that any process has written; else answers the keys with this prefix as the engine has them.
+async fn newest(api: &Api, prefix: &str) -> Result<Option<Page<Head>>> {
+    let newest = api.store.newest(prefix).await;
+    newest.map_err(|unconfirmed| ApiError::unavailable(unconfirmed.to_string()))
 }
 
 /// Waits until memory shows all that any process has written.

@@ -375,6 +375,15 @@ pub(super) async fn commit(
         let now = api.settings.certificates.now();
         revocation::revoke(&*api.store, &user, now).await?;
     }
+    if update.is_some() {
+        check_writable(api, &at, &key)?;
+    }
+    let allocations = at.row.admission.allocations(api);
+    if let Some(all) = allocations {
+        all.forget_shown(&*api.store);
+    }
+    let under_way = allocations.zip(update.as_ref());
+    let under_way = under_way.map(|(all, (value, ..))| all.begin(&key, expected, value));
     let op = match update {
         None => Op::Delete { key, expected },
         Some((value, head, durability)) => Op::Update {
@@ -385,12 +394,28 @@ pub(super) async fn commit(
             durability,
         },
     };
-    match api.store.write(op).await {
+    let outcome = api.store.write(op).await;
+    if let Some(under_way) = under_way {
+        under_way.end(&outcome);
+    }
+    match outcome {
         Ok(written) => Ok(Ok(written)),
         Err(WriteError::Stale(current)) => Ok(Err(current)),
         Err(WriteError::Missing) => Err(ApiError::not_found(at.row, at.name)),
         Err(error) => Err(store_failed(&error)),
     }
+}
+
+/// Refuses to replace an object of which this version can read only a part.
+fn check_writable(api: &Api, at: &At<'_>, key: &str) -> Result<()> {
+    let Some(fields) = api.store.read_only(key) else {
+        return Ok(());
+    };
+    let why = format!(
+        "another API server has stored it with fields that this version does not know ({fields}), which a write would drop; \
+         start the server with --store-may-lose-fields {key} to allow that"
+    );
+    Err(ApiError::forbidden(at.row, at.name, &why))
 }
 
 /// Whether an object that is being deleted has nothing left to wait for: no grace period, no finalizers.

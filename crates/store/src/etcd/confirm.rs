@@ -4,6 +4,7 @@
 //! Etcd's progress notifications would say the same without a question, but Debian's etcd 3.4.23 delivers events after a notification
 //! that claims to cover them.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+use super::history::Note;
 use super::load;
 use super::proto::{AlarmRequest, NOSPACE, unsigned};
 use super::shared::Core;
@@ -85,30 +87,58 @@ pub(super) async fn run_rounds<H: Send + Sync + 'static>(core: Arc<Core<H>>) {
 
 async fn ask<H>(core: &Core<H>) -> Answer {
     let shown = core.memory.revision();
-    let cluster = core.cluster.load(Ordering::Acquire);
     let header = load::newest(&core.client, CONFIRM_TIMEOUT).await;
     let header = header.map_err(|error| Unconfirmed(format!("etcd does not answer: {error}")))?;
-    let revision = unsigned(header.revision);
-    if header.cluster_id != cluster || revision < shown {
+    if !core.is_later(Some(&header), shown) {
         core.reload.notify_one();
         return Err(Unconfirmed("etcd went back to an older state".to_owned()));
     }
-    Ok(revision)
+    Ok(unsigned(header.revision))
 }
 
 /// See [`Store::confirm`](crate::Store::confirm).
 pub(super) async fn confirm<H: Send + Sync + 'static>(core: Arc<Core<H>>) -> Answer {
-    let outcome = wait(&core).await;
+    catch_up(&core).await.map_err(Unconfirmed::from)
+}
+
+/// Why memory is not confirmed.
+pub(super) enum Stale {
+    Unconfirmed(Unconfirmed),
+    /// Memory does not show this revision, which etcd had, in time.
+    Behind(Revision, Unconfirmed),
+}
+
+impl From<Stale> for Unconfirmed {
+    fn from(stale: Stale) -> Self {
+        match stale {
+            Stale::Unconfirmed(reason) | Stale::Behind(_, reason) => reason,
+        }
+    }
+}
+
+/// Waits until memory shows all that etcd has, and notes the outcome for health checks.
+pub(super) async fn catch_up<H: Send + Sync + 'static>(core: &Core<H>) -> Result<Revision, Stale> {
+    let outcome = wait(core).await;
     match &outcome {
-        Ok(_) => core.monitor.confirmed(),
-        Err(Unconfirmed(reason)) => core.monitor.failed(reason),
+        Ok(revision) => {
+            core.served(*revision);
+            core.monitor.confirmed();
+        }
+        Err(Stale::Unconfirmed(reason) | Stale::Behind(_, reason)) => {
+            core.monitor.failed(&reason.0);
+        }
     }
     outcome
 }
 
-async fn wait<H: Send + Sync + 'static>(core: &Core<H>) -> Answer {
+async fn wait<H: Send + Sync + 'static>(core: &Core<H>) -> Result<Revision, Stale> {
     let deadline = Instant::now() + CONFIRM_TIMEOUT;
-    let revision = core.rounds.newest(deadline).await?;
+    let revision = core.rounds.newest(deadline).await;
+    let revision = revision.map_err(Stale::Unconfirmed)?;
+    if !is_recognised(core, deadline).await {
+        let reason = "whether etcd has the history of this server is not known yet";
+        return Err(Stale::Unconfirmed(Unconfirmed(reason.to_owned())));
+    }
     let shown = core.memory.revision();
     if core.shown.wait(revision, deadline).await {
         return Ok(revision);
@@ -116,19 +146,33 @@ async fn wait<H: Send + Sync + 'static>(core: &Core<H>) -> Answer {
     if core.memory.revision() == shown {
         core.restart_watch.notify_one();
     }
-    Err(Unconfirmed(format!(
+    let reason = format!(
         "this server is at revision {}, etcd at {revision}",
         core.memory.revision()
-    )))
+    );
+    Err(Stale::Behind(revision, Unconfirmed(reason)))
 }
 
-/// Confirms memory while nobody reads, asks for alarms, and drops expired history.
+/// Whether the watch finds in time that etcd has the history that memory is of.
+async fn is_recognised<H>(core: &Core<H>, deadline: Instant) -> bool {
+    if *core.recognised.borrow() {
+        return true;
+    }
+    let mut recognised = core.recognised.subscribe();
+    let found = tokio::time::timeout_at(deadline, recognised.wait_for(|found| *found)).await;
+    matches!(found, Ok(Ok(_)))
+}
+
+/// Confirms memory while nobody reads, notes the revision, asks for alarms, and drops expired history.
 pub(super) async fn upkeep<H: Send + Sync + 'static>(core: Arc<Core<H>>) {
     let mut due = Instant::now();
     loop {
         if core.monitor.silence() >= CONFIRM_INTERVAL {
             // Its outcome is noted.
             drop(confirm(Arc::clone(&core)).await);
+        }
+        if core.monitor.silence() < CONFIRM_INTERVAL {
+            write_note(&core, false).await;
         }
         if due <= Instant::now() {
             due = Instant::now() + UPKEEP_INTERVAL;
@@ -140,6 +184,34 @@ pub(super) async fn upkeep<H: Send + Sync + 'static>(core: Arc<Core<H>>) {
             () = tokio::time::sleep(CONFIRM_INTERVAL) => {}
         }
     }
+}
+
+/// Notes for the next start which history this server has served.
+pub(super) async fn write_note<H>(core: &Core<H>, is_last: bool) {
+    let Some(path) = core.options.note.clone() else {
+        return;
+    };
+    let note = Note {
+        cluster: core.cluster.load(Ordering::Acquire),
+        revision: core.last_served(),
+        is_last,
+    };
+    let mut noted = core.noted.lock().await;
+    if *noted == Some(note) {
+        return;
+    }
+    let written = tokio::task::spawn_blocking(move || write(note, &path)).await;
+    if written.is_ok_and(|written| written) {
+        *noted = Some(note);
+    }
+}
+
+fn write(note: Note, path: &Path) -> bool {
+    let written = note.write(path);
+    if let Err(error) = &written {
+        tracing::warn!("cannot write {}: {error}", path.display());
+    }
+    written.is_ok()
 }
 
 async fn check_alarms<H>(core: &Core<H>) {

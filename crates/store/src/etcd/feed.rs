@@ -1,7 +1,7 @@
 //! Feeds memory from one watch over all keys of etcd, so that every revision arrives as an event.
 //!
 //! Revisions follow each other without gaps; a gap means that etcd compacted what this process had not seen yet. Then, and when etcd
-//! went back to an older state, all watches end with [`WatchEnd::Reset`](crate::WatchEnd::Reset) and memory is loaded anew.
+//! has another [history], all watches end with [`WatchEnd::Reset`](crate::WatchEnd::Reset) and memory is loaded anew.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use kennel_backoff::Policy;
 use tonic::Streaming;
 
+use super::history::{self, Last};
 use super::load::{self, Loaded};
 use super::proto::{
     DELETE, KeyValue, WatchCreateRequest, WatchEvent, WatchRequest, WatchResponse, signed, unsigned,
@@ -26,14 +27,18 @@ const CALM: Duration = Duration::from_secs(2);
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long etcd may take to confirm that a watch has been created.
 const CREATED_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a watch may take to deliver the revision that it begins with.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a watch ended.
 enum End {
     Closed,
     /// Another watch can go on where this one ended.
     Broken(String),
-    /// Events are missing, or memory is of another history.
+    /// Events are missing.
     Gap(String),
+    /// Memory is of another history.
+    Restored(String),
 }
 
 /// The events of responses that were not complete yet, and what this watch has delivered.
@@ -42,17 +47,27 @@ struct Progress {
     fragments: Vec<WatchEvent>,
     /// The last revision of this watch.
     last: Revision,
+    /// Whether the watch has delivered the revision that memory showed when it began.
+    is_recognised: bool,
 }
 
 /// Feeds memory until the store is closed.
 pub(super) async fn run<H: Send + Sync + 'static>(core: Arc<Core<H>>) {
     let mut failures = 0;
+    let mut known = None;
+    let mut restored: Option<String> = None;
     loop {
         let started = Instant::now();
-        let end = tokio::select! {
-            () = core.stop.cancelled() => End::Closed,
-            end = follow(&core) => end,
+        let end = if let Some(reason) = restored.take() {
+            // Not done yet.
+            End::Restored(reason)
+        } else {
+            tokio::select! {
+                () = core.stop.cancelled() => End::Closed,
+                end = follow(&core, &mut known) => end,
+            }
         };
+        core.recognised.send_replace(false);
         let reason = match end {
             End::Closed => return,
             End::Broken(reason) => {
@@ -61,9 +76,29 @@ pub(super) async fn run<H: Send + Sync + 'static>(core: Arc<Core<H>>) {
             }
             End::Gap(reason) => {
                 tracing::warn!("reading all of etcd again: {reason}");
-                match reload(&core).await {
-                    Ok(()) => continue,
+                match reload(&core, None).await {
+                    Ok(()) => {
+                        known = None;
+                        continue;
+                    }
                     Err(error) => error.to_string(),
+                }
+            }
+            End::Restored(reason) => {
+                core.monitor.failed(&reason);
+                let reloaded = tokio::select! {
+                    () = core.stop.cancelled() => return,
+                    reloaded = reload(&core, Some(&reason)) => reloaded,
+                };
+                match reloaded {
+                    Ok(()) => {
+                        known = None;
+                        continue;
+                    }
+                    Err(error) => {
+                        restored = Some(reason);
+                        error.to_string()
+                    }
                 }
             }
         };
@@ -81,17 +116,18 @@ pub(super) async fn run<H: Send + Sync + 'static>(core: Arc<Core<H>>) {
     }
 }
 
-async fn follow<H: Send + Sync + 'static>(core: &Core<H>) -> End {
+/// `known` is the last revision that memory shows.
+async fn follow<H: Send + Sync + 'static>(core: &Core<H>, known: &mut Option<Last>) -> End {
     let shown = core.memory.revision();
     let newest = match load::newest(&core.client, CHECK_TIMEOUT).await {
         Ok(newest) => newest,
         Err(error) => return End::Broken(error.to_string()),
     };
     if newest.cluster_id != core.cluster.load(Ordering::Acquire) {
-        return End::Gap("it is another cluster than before".to_owned());
+        return End::Restored("it is another cluster than before".to_owned());
     }
     if unsigned(newest.revision) < shown {
-        return End::Gap(format!(
+        return End::Restored(format!(
             "it is at revision {}, and was at {shown}",
             newest.revision
         ));
@@ -101,8 +137,15 @@ async fn follow<H: Send + Sync + 'static>(core: &Core<H>) -> End {
         Err(end) => return end,
     };
     let mut progress = Progress::default();
+    if known.is_none() {
+        progress.is_recognised = true;
+        core.recognised.send_replace(true);
+    }
+    let late = tokio::time::sleep(FIRST_TIMEOUT);
+    tokio::pin!(late);
     loop {
         let received = tokio::select! {
+            () = &mut late, if !progress.is_recognised => return unrecognised(core, shown).await,
             () = core.reload.notified() => {
                 return End::Broken("it may have gone back to an older state".to_owned());
             }
@@ -116,9 +159,18 @@ async fn follow<H: Send + Sync + 'static>(core: &Core<H>) -> End {
             Ok(None) => return End::Broken("etcd ended it".to_owned()),
             Err(status) => return End::Broken(status.to_string()),
         };
-        if let Err(end) = take(core, &mut progress, response) {
+        if let Err(end) = take(core, known, &mut progress, response) {
             return end;
         }
+    }
+}
+
+/// The end of a watch that has not delivered its first revision in time.
+async fn unrecognised<H>(core: &Core<H>, shown: Revision) -> End {
+    match load::newest(&core.client, CHECK_TIMEOUT).await {
+        // A deletion that was compacted is never delivered.
+        Ok(_) => End::Gap(format!("it does not show revision {shown} any more")),
+        Err(error) => End::Broken(error.to_string()),
     }
 }
 
@@ -163,6 +215,7 @@ fn canceled(response: &WatchResponse) -> End {
 /// Publishes the events of a response, once all of its fragments are here.
 fn take<H: Send + Sync + 'static>(
     core: &Core<H>,
+    known: &mut Option<Last>,
     progress: &mut Progress,
     response: WatchResponse,
 ) -> Result<(), End> {
@@ -173,10 +226,25 @@ fn take<H: Send + Sync + 'static>(
     if response.fragment {
         return Ok(());
     }
-    publish(core, progress)
+    let events = std::mem::take(&mut progress.fragments);
+    let shown = core.memory.revision();
+    if progress.last == 0 && !events.is_empty() {
+        let recognised = history::recognise(shown, *known, &events);
+        *known = recognised.map_err(|other| End::Restored(other.to_string()))?;
+        progress.is_recognised = true;
+        core.recognised.send_replace(true);
+    }
+    let last = Last::of(&events);
+    publish(core, progress, events)?;
+    *known = last.or(*known);
+    Ok(())
 }
 
-fn publish<H: Send + Sync + 'static>(core: &Core<H>, progress: &mut Progress) -> Result<(), End> {
+fn publish<H: Send + Sync + 'static>(
+    core: &Core<H>,
+    progress: &mut Progress,
+    events: Vec<WatchEvent>,
+) -> Result<(), End> {
     let shown = core.memory.revision();
     let mut batch = Batch {
         core,
@@ -184,7 +252,7 @@ fn publish<H: Send + Sync + 'static>(core: &Core<H>, progress: &mut Progress) ->
         events: Vec::new(),
     };
     let mut last = shown;
-    for event in std::mem::take(&mut progress.fragments) {
+    for event in events {
         let Some(kv) = event.kv else { continue };
         let revision = unsigned(kv.mod_revision);
         if revision == progress.last {
@@ -291,8 +359,15 @@ impl<H: Send + Sync + 'static> Batch<'_, H> {
     }
 }
 
-/// Loads memory anew.
-async fn reload<H: Send + Sync + 'static>(core: &Core<H>) -> Result<(), super::EtcdError> {
+/// Loads memory anew; first continues the revisions of an etcd whose history is another one.
+async fn reload<H: Send + Sync + 'static>(
+    core: &Core<H>,
+    restored: Option<&str>,
+) -> Result<(), super::EtcdError> {
+    if let Some(reason) = restored {
+        let raised = history::go_on_after_restore(&core.client, reason, core.last_served()).await;
+        raised.map_err(|error| super::EtcdError::Unreachable(error.to_string()))?;
+    }
     let Loaded {
         cluster,
         revision,
@@ -304,6 +379,7 @@ async fn reload<H: Send + Sync + 'static>(core: &Core<H>) -> Result<(), super::E
     *core.set_aside() = damaged;
     core.memory.reset(records, revision);
     core.cluster.store(cluster, Ordering::Release);
+    core.reset_served(revision);
     core.shown.moved();
     Ok(())
 }

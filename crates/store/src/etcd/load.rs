@@ -19,7 +19,7 @@ const PAGE_KEYS: i64 = 1_000;
 /// How much smaller a page gets whose response was too large.
 const PAGE_SHRINK: i64 = 8;
 /// How long one page may take.
-const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pages that are parsed while the next one is read.
 const PARSERS_MAX: usize = 3;
 /// How often loading starts over because etcd compacted its history meanwhile.
@@ -101,10 +101,11 @@ pub(super) struct Loaded<H> {
     pub(super) damaged: Vec<(DamagedValue, Revision)>,
 }
 
-struct Parsed<H> {
-    records: Vec<Arc<Record<H>>>,
-    stale: Vec<Arc<Record<H>>>,
-    damaged: Vec<(DamagedValue, Revision)>,
+/// What [`Loaded`] has, of some keys.
+pub(super) struct Parsed<H> {
+    pub(super) records: Vec<Arc<Record<H>>>,
+    pub(super) stale: Vec<Arc<Record<H>>>,
+    pub(super) damaged: Vec<(DamagedValue, Revision)>,
 }
 
 /// Loads all objects.
@@ -190,14 +191,34 @@ async fn load_at<H: Send + Sync + 'static>(
     reader: &Reader<H>,
     header: &ResponseHeader,
 ) -> Result<Option<Loaded<H>>, EtcdError> {
-    let mut loaded = Loaded {
+    let revision = unsigned(header.revision);
+    let Some(parsed) = range(client, reader, &reader.prefix, revision).await? else {
+        return Ok(None);
+    };
+    check_count(&parsed.damaged)?;
+    Ok(Some(Loaded {
         cluster: header.cluster_id,
-        revision: unsigned(header.revision),
+        revision,
+        records: parsed.records,
+        stale: parsed.stale,
+        damaged: parsed.damaged,
+    }))
+}
+
+/// All objects whose keys start with a prefix, at one revision, in the order of their keys. `None`: the revision was compacted
+/// meanwhile.
+pub(super) async fn range<H: Send + Sync + 'static>(
+    client: &Client,
+    reader: &Reader<H>,
+    prefix: &str,
+    revision: Revision,
+) -> Result<Option<Parsed<H>>, EtcdError> {
+    let mut found = Parsed {
         records: Vec::new(),
         stale: Vec::new(),
         damaged: Vec::new(),
     };
-    let mut pages = Pages::new(&reader.prefix, loaded.revision, false);
+    let mut pages = Pages::new(prefix, revision, false);
     let mut parsing = std::collections::VecDeque::new();
     loop {
         let page = match pages.next(client).await {
@@ -212,19 +233,18 @@ async fn load_at<H: Send + Sync + 'static>(
         }
         while parsing.len() > PARSERS_MAX || (is_last && !parsing.is_empty()) {
             if let Some(first) = parsing.pop_front() {
-                loaded.add(joined(first).await?);
+                found.add(joined(first).await?);
             }
         }
         if is_last {
             break;
         }
     }
-    check_count(&loaded.damaged)?;
-    Ok(Some(loaded))
+    Ok(Some(found))
 }
 
-impl<H> Loaded<H> {
-    fn add(&mut self, parsed: Parsed<H>) {
+impl<H> Parsed<H> {
+    fn add(&mut self, parsed: Self) {
         self.records.extend(parsed.records);
         self.stale.extend(parsed.stale);
         self.damaged.extend(parsed.damaged);

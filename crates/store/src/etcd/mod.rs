@@ -14,14 +14,17 @@ mod client;
 mod compact;
 mod confirm;
 mod connection;
+mod direct;
 mod error;
 mod feed;
 mod health;
+mod history;
 mod lease;
 mod load;
 pub mod migrate;
 mod options;
 mod proto;
+mod raise;
 mod shared;
 mod shown;
 mod tls;
@@ -81,6 +84,7 @@ impl<H: Send + Sync + 'static> EtcdStore<H> {
         };
         let held = claim::acquire(&client, &options.holder).await?;
         migrate::refuse_half_migrated(&client, held).await?;
+        history::check_note(&client, options.note.as_deref()).await?;
         let Loaded {
             cluster,
             revision,
@@ -91,6 +95,7 @@ impl<H: Send + Sync + 'static> EtcdStore<H> {
         let memory = Memory::new(&options.collections, records, revision, options.limits);
         let core = Arc::new(Core::new(memory, client, options, reader, held.revision));
         core.cluster.store(cluster, Ordering::Release);
+        core.served(revision);
         *core.set_aside() = damaged.iter().cloned().map(SetAside::entry).collect();
         tokio::spawn(feed::run(Arc::clone(&core)));
         tokio::spawn(confirm::run_rounds(Arc::clone(&core)));
@@ -160,6 +165,10 @@ impl<H: Send + Sync + 'static> Store<H> for EtcdStore<H> {
         Box::pin(confirm::confirm(Arc::clone(&self.core)))
     }
 
+    fn newest(&self, prefix: &str) -> BoxFuture<'static, Result<Option<Page<H>>, Unconfirmed>> {
+        Box::pin(direct::newest(Arc::clone(&self.core), prefix.to_owned()))
+    }
+
     fn reached(&self, revision: Revision, within: Duration) -> BoxFuture<'static, ()> {
         let (core, deadline) = (Arc::clone(&self.core), Instant::now() + within);
         Box::pin(async move {
@@ -226,6 +235,10 @@ impl<H: Send + Sync + 'static> Store<H> for EtcdStore<H> {
         set_aside.get(key).map(|one| one.damage.clone())
     }
 
+    fn read_only(&self, key: &str) -> Option<String> {
+        self.core.options.seal.as_ref()?.read_only(key)
+    }
+
     fn repair(&self) -> &'static str {
         REPAIR
     }
@@ -245,6 +258,7 @@ impl<H: Send + Sync + 'static> Store<H> for EtcdStore<H> {
             let finished = self.core.permits.acquire_many(all);
             // Later ones are answered by their own deadlines.
             let _finished = tokio::time::timeout(CLOSE_TIMEOUT, finished).await;
+            confirm::write_note(&self.core, true).await;
             self.core.end();
             let claim = self.claim.lock().await.take();
             if let Some(claim) = claim

@@ -127,6 +127,9 @@ pub struct EtcdOptions {
     pub compact_every: Option<Duration>,
     /// Encryption of values; none stores them as they are.
     pub seal: Option<Arc<dyn Seal>>,
+    /// The file that says over restarts which history of etcd this server has served; none leaves an older state unnoticed that
+    /// was restored while the server did not run.
+    pub note: Option<PathBuf>,
 }
 
 impl EtcdOptions {
@@ -143,6 +146,7 @@ impl EtcdOptions {
             expiring: Vec::new(),
             compact_every: Some(COMPACT_INTERVAL),
             seal: None,
+            note: None,
         }
     }
 

@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::REPAIR;
 use super::client::Client;
 use super::confirm::Rounds;
 use super::health::Monitor;
+use super::history::Note;
 use super::lease::Leases;
 use super::load::Reader;
 use super::options::EtcdOptions;
-use super::proto::{KeyValue, unsigned};
+use super::proto::{KeyValue, ResponseHeader, unsigned};
 use super::shown::Shown;
 use super::under_way::UnderWay;
 use crate::DamagedValue;
@@ -24,6 +25,8 @@ use crate::memory::Memory;
 use crate::record::{Record, Revision};
 use crate::seal::SealError;
 
+/// The ranges that may be read from etcd at once because memory lags; further readers wait.
+const DIRECT_READS: usize = 4;
 /// The writes that may be under way at once; further callers wait. At 3 KiB a write, 3 MB.
 pub(super) const WRITES_UNDER_WAY: usize = 1_024;
 
@@ -46,6 +49,12 @@ pub(super) struct Core<H> {
     pub(super) claim_lost: Notify,
     /// The id of the cluster that memory is of.
     pub(super) cluster: AtomicU64,
+    /// The last revision that any caller was told.
+    served: AtomicU64,
+    /// What the note of [`EtcdOptions::note`] says.
+    pub(super) noted: tokio::sync::Mutex<Option<Note>>,
+    /// Whether the watch has found that etcd has the history that memory is of.
+    pub(super) recognised: watch::Sender<bool>,
     /// Memory is of another history than etcd: load it anew.
     pub(super) reload: Notify,
     /// The watch delivers nothing: start another one.
@@ -53,6 +62,7 @@ pub(super) struct Core<H> {
     /// Values that cannot be read.
     set_aside: Mutex<HashMap<String, SetAside>>,
     pub(super) permits: Arc<Semaphore>,
+    pub(super) direct_reads: Semaphore,
     pub(super) stop: CancellationToken,
 }
 
@@ -99,6 +109,30 @@ impl<H> Core<H> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// A caller is told this revision.
+    pub(super) fn served(&self, revision: Revision) {
+        self.served.fetch_max(revision, Ordering::AcqRel);
+    }
+
+    /// Memory was loaded anew: earlier revisions are of no use to clients any more.
+    pub(super) fn reset_served(&self, revision: Revision) {
+        self.served.store(revision, Ordering::Release);
+    }
+
+    /// The last revision that clients may know.
+    pub(super) fn last_served(&self) -> Revision {
+        let served = self.served.load(Ordering::Acquire);
+        served.max(self.memory.revision())
+    }
+
+    /// Whether a response is of the history that memory is of, as far as its header tells; `after` is a revision that it follows.
+    pub(super) fn is_later(&self, header: Option<&ResponseHeader>, after: Revision) -> bool {
+        header.is_some_and(|header| {
+            let is_same = header.cluster_id == self.cluster.load(Ordering::Acquire);
+            is_same && unsigned(header.revision) >= after
+        })
+    }
 }
 
 impl<H: Send + Sync + 'static> Core<H> {
@@ -125,10 +159,14 @@ impl<H: Send + Sync + 'static> Core<H> {
             claim: AtomicU64::new(claim),
             claim_lost: Notify::new(),
             cluster: AtomicU64::new(0),
+            served: AtomicU64::new(0),
+            noted: tokio::sync::Mutex::default(),
+            recognised: watch::channel(false).0,
             reload: Notify::new(),
             restart_watch: Notify::new(),
             set_aside: Mutex::default(),
             permits: Arc::new(Semaphore::new(WRITES_UNDER_WAY)),
+            direct_reads: Semaphore::new(DIRECT_READS),
             stop: CancellationToken::new(),
         }
     }

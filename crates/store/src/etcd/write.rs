@@ -41,6 +41,8 @@ struct Planned<'a, H> {
     own: Option<Entry<'a, H>>,
     /// The record of the expected revision, if memory has it.
     known: Option<Arc<Record<H>>>,
+    /// The revision that memory showed before the write was sent.
+    shown: Revision,
     /// Whether a failed comparison of a create means that the key exists.
     is_create: bool,
 }
@@ -108,6 +110,7 @@ fn plan<'a, H: Send + Sync + 'static>(
         expected,
         own,
         known: known.filter(|record| record.modified == expected),
+        shown: core.memory.revision(),
         is_create,
     })
 }
@@ -219,9 +222,18 @@ async fn finish<H: Send + Sync + 'static>(
     planned: &Planned<'_, H>,
     response: TxnResponse,
 ) -> Outcome<H> {
-    let revision = response
-        .header
-        .map_or(0, |header| unsigned(header.revision));
+    let header = response.header.as_ref();
+    if !core.is_later(header, planned.shown + u64::from(response.succeeded)) {
+        core.reload.notify_one();
+        let text = "etcd went back to an older state meanwhile".to_owned();
+        return Err(if response.succeeded {
+            WriteError::Unknown(text)
+        } else {
+            WriteError::Unavailable(text)
+        });
+    }
+    let revision = header.map_or(0, |header| unsigned(header.revision));
+    core.served(revision);
     let is_shown = core
         .shown
         .wait(revision, Instant::now() + SHOW_TIMEOUT)

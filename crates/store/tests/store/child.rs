@@ -12,9 +12,9 @@ use std::process::Command;
 
 use kennel_store::{Durability, Revision};
 
-use crate::common::{TestStore, create_op, delete_op, open, text, update_op};
+use crate::common::{TestStore, create_op, delete_op, open, open_etcd_at, text, update_op};
 
-/// Set for the child to its data directory.
+/// Set for the child to its data directory, or to the address of its etcd.
 const CHILD: &str = "KENNEL_STORE_TEST_CHILD";
 /// The seed of the child's choices; 0 if it is not set.
 pub(crate) const SEED: &str = "KENNEL_STORE_TEST_SEED";
@@ -196,8 +196,16 @@ fn checksum(text: &str) -> u64 {
 }
 
 /// The child process: opens, reports what it found, and writes `writes` times per task.
-pub(crate) fn run(dir: &Path, writes: usize, longest: usize) -> TestStore {
-    let store = open(dir);
+pub(crate) fn run(place: &Path, writes: usize, longest: usize) -> TestStore {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime starts");
+    let store = match place.to_str().filter(|place| place.starts_with("etcd://")) {
+        Some(etcd) => runtime.block_on(open_etcd_at(etcd)),
+        None => open(place),
+    };
     print(&Line::Open {
         revision: store.revision(),
     });
@@ -212,10 +220,7 @@ pub(crate) fn run(dir: &Path, writes: usize, longest: usize) -> TestStore {
     print(&Line::Ready);
     let seed = std::env::var(SEED).map_or(0, |text| text.parse().expect("a seed is a number"));
     let mut seeds = fastrand::Rng::with_seed(seed);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .build();
-    runtime.expect("a runtime starts").block_on(async {
+    runtime.block_on(async {
         let tasks: Vec<_> = (0..TASKS)
             .map(|task| {
                 let random = seeds.fork();

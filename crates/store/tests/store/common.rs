@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kennel_store::{
     DATABASE_FILE, DecodeError, Durability, EtcdOptions, EtcdStore, Event, Holder, Limits, Op,
-    Options, Revision, SqliteStore, Store, WriteError, Written,
+    Options, Revision, Seal, SqliteStore, Store, WriteError, Written,
 };
 use kennel_test_support::Etcd;
 use tempfile::TempDir;
@@ -66,6 +66,53 @@ impl Engine {
     pub(crate) fn is_etcd(&self) -> bool {
         matches!(self, Self::Etcd(_))
     }
+
+    /// Opens it with a seal; or says why it does not open.
+    pub(crate) async fn try_open(&self, seal: Option<Arc<dyn Seal>>) -> Result<TestStore, String> {
+        match self {
+            Self::Sqlite(dir) => {
+                let options = Options {
+                    seal,
+                    ..options(dir.path())
+                };
+                let opened = SqliteStore::open(options, decode);
+                Ok(opened.map_err(|error| error.to_string())?)
+            }
+            Self::Etcd(etcd) => {
+                let options = EtcdOptions {
+                    seal,
+                    ..etcd_options(etcd)
+                };
+                let opened = EtcdStore::open(options, decode).await;
+                Ok(opened.map_err(|error| error.to_string())?)
+            }
+        }
+    }
+
+    /// The bytes that are stored for a key.
+    pub(crate) fn stored(&self, key: &str) -> Option<Vec<u8>> {
+        match self {
+            Self::Sqlite(dir) => {
+                let database = rusqlite::Connection::open(dir.path().join(DATABASE_FILE)).unwrap();
+                let query = "SELECT value FROM kv WHERE key = ?1";
+                database.query_row(query, [key], |row| row.get(0)).ok()
+            }
+            Self::Etcd(etcd) => etcd.stored(key),
+        }
+    }
+
+    /// Replaces the bytes that are stored for a key, from outside, while no store is open.
+    pub(crate) fn spoil(&self, key: &str, bytes: &[u8]) {
+        match self {
+            Self::Sqlite(dir) => {
+                let database = rusqlite::Connection::open(dir.path().join(DATABASE_FILE)).unwrap();
+                let update = "UPDATE kv SET value = ?2, checksum = NULL WHERE key = ?1";
+                let changed = database.execute(update, rusqlite::params![key, bytes]);
+                assert_eq!(changed.unwrap(), 1, "{key}");
+            }
+            Self::Etcd(etcd) => etcd.put_from_input(key, bytes),
+        }
+    }
 }
 
 /// Runs each test once with each engine.
@@ -99,6 +146,16 @@ fn collections() -> Vec<String> {
 
 /// The same collections; nobody compacts.
 pub(crate) fn etcd_options(etcd: &Etcd) -> EtcdOptions {
+    etcd_options_at(&etcd.store())
+}
+
+pub(crate) async fn open_etcd_at(address: &str) -> TestStore {
+    EtcdStore::open(etcd_options_at(address), decode)
+        .await
+        .expect("the store opens")
+}
+
+fn etcd_options_at(address: &str) -> EtcdOptions {
     let holder = Holder {
         id: "1".to_owned(),
         description: "the first server".to_owned(),
@@ -106,7 +163,7 @@ pub(crate) fn etcd_options(etcd: &Etcd) -> EtcdOptions {
     EtcdOptions {
         collections: collections(),
         compact_every: None,
-        ..EtcdOptions::new(etcd.store().parse().unwrap(), holder)
+        ..EtcdOptions::new(address.parse().unwrap(), holder)
     }
 }
 

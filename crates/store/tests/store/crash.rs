@@ -4,19 +4,23 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use kennel_store::Revision;
+use kennel_test_support::Etcd;
 
 use crate::child::{self, Kind, Line};
 use crate::common::{create, line, open, text};
 
 const TEST: &str = "crash::nothing_acknowledged_is_lost";
+const TEST_ON_ETCD: &str = "crash::nothing_acknowledged_is_lost_on_etcd";
 
 /// "Hundreds of times", within half a minute.
 const KILLS: usize = 300;
+/// On etcd each start loads over a connection; what is acknowledged is on disk whatever becomes of the process.
+const KILLS_ON_ETCD: usize = 60;
 /// Time after which no more processes are started, for machines that are much slower.
 const TIME_LIMIT: Duration = Duration::from_secs(35);
 /// Lines read before the kill, at most: a few batches to a few hundred.
@@ -126,8 +130,13 @@ impl Expected {
 }
 
 /// Runs one process and kills it after some lines and a moment more; returns all it said.
-fn run_and_kill(dir: &Path, seed: u64, lines_before: usize, delay: Duration) -> Vec<Line> {
-    let mut process = child::command(&[], TEST, dir)
+fn run_and_kill(
+    (test, place): (&str, &Path),
+    seed: u64,
+    lines_before: usize,
+    delay: Duration,
+) -> Vec<Line> {
+    let mut process = child::command(&[], test, place)
         .env(child::SEED, seed.to_string())
         .stdout(Stdio::piped())
         .spawn()
@@ -207,7 +216,8 @@ fn nothing_acknowledged_is_lost() {
             random.usize(..LINES_MAX)
         };
         let delay = Duration::from_micros(random.u64(..DELAY_MAX_US));
-        expected.record(&run_and_kill(dir.path(), random.u64(..), lines, delay));
+        let run = run_and_kill((TEST, dir.path()), random.u64(..), lines, delay);
+        expected.record(&run);
         kills += 1;
         if random.u32(..16) == 0 {
             let left_at = runtime.block_on(check_watch(dir.path(), expected.shown));
@@ -223,4 +233,33 @@ fn nothing_acknowledged_is_lost() {
     );
     assert!(expected.acknowledged > kills, "the processes hardly wrote");
     assert!(expected.lazy > 0 && expected.survived_tries > 0);
+}
+
+/// The next process claims etcd at once, and nothing of the one before comes later.
+#[test]
+fn nothing_acknowledged_is_lost_on_etcd() {
+    if let Some(etcd) = child::directory() {
+        child::run(&etcd, usize::MAX, LONGEST);
+        return;
+    }
+    let Some(etcd) = Etcd::start_in_memory() else {
+        return;
+    };
+    let address = PathBuf::from(etcd.store());
+    let mut random = fastrand::Rng::with_seed(kennel_test_support::fresh_seed());
+    let mut expected = Expected::default();
+    let started = Instant::now();
+    let mut kills = 0;
+    while kills < KILLS_ON_ETCD && started.elapsed() < TIME_LIMIT {
+        let lines = match random.u32(..8) {
+            0 => 0,
+            _ => random.usize(..LINES_MAX),
+        };
+        let delay = Duration::from_micros(random.u64(..DELAY_MAX_US));
+        let run = run_and_kill((TEST_ON_ETCD, &address), random.u64(..), lines, delay);
+        expected.record(&run);
+        kills += 1;
+    }
+    assert!(expected.acknowledged > kills, "the processes hardly wrote");
+    assert!(expected.survived_tries > 0);
 }

@@ -3,15 +3,17 @@
 use kennel_store::{Damage, DamagedValue, Offline, OpenError, RawValue, SqliteStore};
 
 use crate::common::{
-    Head, create, decode, delete, keys, open, options, renew, tamper, update, value,
+    Engine, Head, TestStore, create, decode, delete, keys, on_each_engine, open, options, renew,
+    tamper, update, value,
 };
 
 async fn filled(dir: &std::path::Path, count: usize) {
-    let store = open(dir);
+    fill(&open(dir), count).await;
+}
+
+async fn fill(store: &TestStore, count: usize) {
     for n in 0..count {
-        create(&store, &format!("/a/{n:03}"), "value")
-            .await
-            .unwrap();
+        create(store, &format!("/a/{n:03}"), "value").await.unwrap();
     }
     store.close().await;
 }
@@ -21,6 +23,44 @@ fn reasons(values: &[DamagedValue]) -> Vec<(&str, &str)> {
         .iter()
         .map(|value| (value.key.as_str(), value.reason.as_str()))
         .collect()
+}
+
+on_each_engine! {
+async fn what_cannot_be_parsed_is_set_aside_until_it_is_replaced(engine: &Engine) {
+    let store = engine.open().await;
+    fill(&store, 3).await;
+    engine.spoil("/a/001", b"undecodable");
+    let store = engine.open().await;
+    assert_eq!(keys(&store.range("/", None, None)), ["/a/000", "/a/002"]);
+    assert_eq!(value(&store, "/a/001"), None);
+    let expected = [("/a/001", "it cannot be parsed: it says so itself")];
+    assert_eq!(reasons(store.damaged()), expected);
+    assert_eq!(reasons(&store.set_aside()), expected);
+    assert!(store.is_set_aside("/a/001") && !store.is_set_aside("/a/000"));
+    // Nobody can have read the version that would be replaced.
+    let refused = update(&store, "/a/001", 1, "changed").await;
+    assert!(refused.is_err(), "{refused:?}");
+    let made = create(&store, "/a/001", "again").await.unwrap();
+    update(&store, "/a/001", made.revision, "changed").await.unwrap();
+    store.close().await;
+    let store = engine.open().await;
+    assert_eq!(value(&store, "/a/001").as_deref(), Some("changed"));
+    assert_eq!(store.range("/", None, None).records.len(), 3);
+}
+
+async fn more_than_a_hundred_unreadable_values_are_no_accident(engine: &Engine) {
+    let store = engine.open().await;
+    fill(&store, 102).await;
+    for n in 0..101 {
+        engine.spoil(&format!("/a/{n:03}"), b"undecodable");
+    }
+    let said = engine.try_open(None).await.err().expect("it does not open");
+    assert!(said.contains("101 values cannot be read"), "{said}");
+    engine.spoil("/a/000", b"readable");
+    let store = engine.try_open(None).await.unwrap();
+    assert_eq!(keys(&store.range("/", None, None)), ["/a/000", "/a/101"]);
+    assert_eq!(store.damaged().len(), 100);
+}
 }
 
 #[tokio::test]

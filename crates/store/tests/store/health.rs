@@ -7,7 +7,7 @@ use bytes::Bytes;
 use kennel_store::{Opened, Options, Seal, SealError, WriteError, WriterHealth};
 use tempfile::TempDir;
 
-use crate::common::{create, open_with, options};
+use crate::common::{Engine, create, open_with, options};
 
 /// Panics, in the writer's thread, when it is to write one key.
 #[derive(Debug)]
@@ -45,5 +45,24 @@ async fn a_writer_that_panics_is_noticed() {
     let refused = create(&store, "/a/trap", "x").await;
     assert!(matches!(refused, Err(WriteError::Closed)), "{refused:?}");
     store.ended().await;
+    assert_eq!(store.health(), WriterHealth::Ended);
+}
+
+/// There is no thread that all writes need.
+#[tokio::test]
+async fn a_write_to_etcd_that_panics_ends_alone() {
+    let Some(engine) = Engine::etcd() else {
+        return;
+    };
+    let store = engine.try_open(Some(Arc::new(Trap))).await.unwrap();
+    let refused = create(&store, "/a/trap", "x").await;
+    assert!(
+        matches!(refused, Err(WriteError::Unknown(_))),
+        "{refused:?}"
+    );
+    assert_eq!(engine.stored("/a/trap"), None);
+    create(&store, "/a/1", "one").await.unwrap();
+    assert_eq!(store.health(), WriterHealth::Healthy);
+    store.close().await;
     assert_eq!(store.health(), WriterHealth::Ended);
 }

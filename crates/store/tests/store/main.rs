@@ -15,6 +15,8 @@ mod damaged;
 mod etcd;
 mod etcd_cluster;
 mod etcd_faults;
+mod etcd_lag;
+mod etcd_restores;
 mod etcd_tls;
 mod full;
 mod health;

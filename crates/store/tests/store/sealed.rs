@@ -1,15 +1,16 @@
-//! Values that are stored otherwise than they are read: what is in the file, and how it changes with the
-//! seal.
+//! Values that are stored otherwise than they are read: what is stored, and how it changes with the seal. Of files, also what is left
+//! of earlier forms.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kennel_store::{OpenError, Opened, Options, Seal, SealError, SqliteStore};
 use tempfile::TempDir;
 
 use crate::common::{
-    TestStore, create, decode, delete, keys, options, renew, tamper, update, value,
+    Engine, TestStore, create, decode, delete, keys, on_each_engine, options, renew, update, value,
 };
 
 /// Turns every byte below `/a/` around a pivot and writes the pivot before them: enough to tell forms
@@ -90,40 +91,106 @@ fn on_disk(dir: &Path, needle: &[u8]) -> bool {
     files.any(|bytes| bytes.windows(needle.len()).any(|w| w == needle))
 }
 
-#[tokio::test]
-async fn values_are_sealed_in_the_file_and_plain_everywhere_else() {
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path(), 7);
-    let mut watch = store.watch("/", 0).unwrap();
+fn seal(pivot: u8) -> Option<Arc<dyn Seal>> {
+    with(Path::new(""), pivot).seal
+}
+
+/// What is stored for a secret with this pivot.
+fn sealed(pivot: u8, secret: &str) -> Vec<u8> {
+    [&[MARK, pivot], &turned(secret.as_bytes(), pivot)[..]].concat()
+}
+
+on_each_engine! {
+async fn values_are_sealed_where_they_are_stored_and_plain_everywhere_else(engine: &Engine) {
+    let store = engine.try_open(seal(7)).await.unwrap();
+    let mut watch = store.watch("/", store.revision()).unwrap();
     let written = create(&store, "/a/x", "first secret").await.unwrap();
-    update(&store, "/a/x", written.revision, "second secret")
-        .await
-        .unwrap();
+    assert_eq!(&written.record.value[..], b"first secret");
+    update(&store, "/a/x", written.revision, "second secret").await.unwrap();
     let lazy = create(&store, "/a/y", "third secret").await.unwrap();
-    renew(&store, "/a/y", lazy.revision, "fourth secret")
-        .await
-        .unwrap();
+    renew(&store, "/a/y", lazy.revision, "fourth secret").await.unwrap();
     create(&store, "/open", "no secret").await.unwrap();
     let seen = watch.next().await.unwrap();
     assert_eq!(&seen[0].after.as_ref().unwrap().value[..], b"first secret");
     store.close().await;
-    for secret in [
-        "first secret",
-        "second secret",
-        "third secret",
-        "fourth secret",
-    ] {
-        assert!(!on_disk(dir.path(), secret.as_bytes()), "{secret}");
-    }
-    assert!(on_disk(dir.path(), b"no secret"));
-    assert!(on_disk(dir.path(), &turned(b"fourth secret", 7)));
-    let store = open(dir.path(), 7);
+    assert_eq!(engine.stored("/a/x"), Some(sealed(7, "second secret")));
+    assert_eq!(engine.stored("/a/y"), Some(sealed(7, "fourth secret")));
+    assert_eq!(engine.stored("/open"), Some(b"no secret".to_vec()));
+    let store = engine.try_open(seal(7)).await.unwrap();
     assert_eq!(value(&store, "/a/x").as_deref(), Some("second secret"));
     assert_eq!(value(&store, "/a/y").as_deref(), Some("fourth secret"));
 }
 
+async fn a_new_seal_rewrites_every_value(engine: &Engine) {
+    const KEYS: usize = 40;
+    let store = engine.try_open(seal(0)).await.unwrap();
+    for n in 0..KEYS {
+        create(&store, &format!("/a/{n:02}"), &format!("my diary {n}")).await.unwrap();
+    }
+    create(&store, "/open", "no secret").await.unwrap();
+    let mut last = store.revision();
+    store.close().await;
+    for pivot in [9, 3, 3, 0, 5] {
+        let store = engine.try_open(seal(pivot)).await.unwrap();
+        let form = |n| match pivot {
+            0 => format!("my diary {n}").into_bytes(),
+            pivot => sealed(pivot, &format!("my diary {n}")),
+        };
+        let started = Instant::now();
+        for n in 0..KEYS {
+            let key = format!("/a/{n:02}");
+            // etcd's values are rewritten while the store is open.
+            while engine.stored(&key) != Some(form(n)) {
+                assert!(engine.is_etcd() && started.elapsed() < Duration::from_mins(1), "{key}");
+            }
+        }
+        store.confirm().await.unwrap();
+        for n in 0..KEYS {
+            let record = store.get(&format!("/a/{n:02}")).unwrap();
+            assert_eq!(&record.value[..], format!("my diary {n}").as_bytes());
+            // The version that writers have read is the one to replace.
+            let same = format!("my diary {n}");
+            let written = update(&store, &record.key, record.modified, &same).await;
+            written.unwrap();
+        }
+        assert_eq!(engine.stored("/open"), Some(b"no secret".to_vec()));
+        assert!(store.revision() > last);
+        last = store.revision();
+        store.close().await;
+    }
+}
+
+async fn a_value_that_no_key_opens_is_named_and_nothing_is_touched(engine: &Engine) {
+    let store = engine.try_open(seal(0xff)).await.unwrap();
+    create(&store, "/b/x", "x").await.unwrap();
+    create(&store, "/a/x", "secret").await.unwrap();
+    store.close().await;
+    let before = engine.stored("/a/x");
+    let said = engine.try_open(seal(5)).await.err().expect("it does not open");
+    assert!(said.contains("cannot read /a/x"), "{said}");
+    assert!(said.ends_with("nobody knows how to turn 0xff"), "{said}");
+    assert_eq!(engine.stored("/a/x"), before);
+    // Nobody else is kept from opening it.
+    engine.spoil("/a/x", b"plain");
+    engine.try_open(seal(5)).await.unwrap();
+}
+
+async fn a_damaged_sealed_value_is_set_aside(engine: &Engine) {
+    let store = engine.try_open(seal(5)).await.unwrap();
+    create(&store, "/a/x", "secret").await.unwrap();
+    create(&store, "/a/y", "secret").await.unwrap();
+    store.close().await;
+    engine.spoil("/a/y", &[MARK]);
+    let store = engine.try_open(seal(5)).await.unwrap();
+    assert_eq!(keys(&store.range("/", None, None)), ["/a/x"]);
+    assert_eq!(store.damaged()[0].key, "/a/y");
+    assert_eq!(store.damaged()[0].reason, "there is no pivot");
+    assert!(store.is_set_aside("/a/y"));
+}
+}
+
 #[tokio::test]
-async fn a_new_seal_rewrites_everything_and_leaves_no_trace() {
+async fn a_new_seal_leaves_no_trace_of_the_old_one_in_the_file() {
     let dir = TempDir::new().unwrap();
     let store = open(dir.path(), 0);
     // Long enough to take pages of their own, some of which are freed again.
@@ -194,21 +261,4 @@ async fn a_value_that_cannot_be_opened_is_named_and_nothing_is_touched() {
         "{words}"
     );
     assert_eq!(std::fs::read(&file).unwrap(), before);
-}
-
-#[tokio::test]
-async fn a_damaged_sealed_value_is_set_aside() {
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path(), 5);
-    create(&store, "/a/x", "secret").await.unwrap();
-    create(&store, "/a/y", "secret").await.unwrap();
-    store.close().await;
-    tamper(
-        dir.path(),
-        "UPDATE kv SET value = X'01', checksum = NULL WHERE key = '/a/y'",
-    );
-    let store = open(dir.path(), 5);
-    assert_eq!(keys(&store.range("/", None, None)), ["/a/x"]);
-    assert_eq!(store.damaged()[0].key, "/a/y");
-    assert_eq!(store.damaged()[0].reason, "there is no pivot");
 }

@@ -1,6 +1,7 @@
 //! A real etcd that stops or is full: every request is answered in time, and no node is declared dead because nobody could renew
 //! its lease.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use kennel_test_support::Etcd;
@@ -59,6 +60,14 @@ fn a_stopped_etcd_delays_no_event_and_no_service_beyond_its_deadline() {
             _ => Err(reply.text()),
         }
     });
+    // Those whose outcome was not known kept their addresses.
+    let listed = admin.ask("GET", "/api/v1/services", b"").json();
+    let services = listed["items"].as_array().expect("a list").iter();
+    let addresses: Vec<_> = services
+        .map(|service| service["spec"]["clusterIP"].to_string())
+        .collect();
+    let distinct: BTreeSet<_> = addresses.iter().collect();
+    assert_eq!(distinct.len(), addresses.len(), "{addresses:?}");
 }
 
 /// Since when each node is as it is, whether it is ready, and its taints.

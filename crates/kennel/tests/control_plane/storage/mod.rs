@@ -9,6 +9,7 @@ mod etcd;
 mod etcd_outages;
 mod etcd_shared;
 mod migrate;
+mod migrate_kills;
 mod quota;
 mod scheduled_backups;
 

@@ -60,6 +60,7 @@ async fn the_end_of_the_certificate_for_etcd_is_warned_of() {
         endpoints: etcd.store().parse().unwrap(),
         tls: Some(tls),
         user: None,
+        may_lose_fields: Vec::new(),
     };
     let fixture = Fixture::on_etcd(clock, config).await;
     fixture.advance(29).await;
@@ -108,6 +109,7 @@ async fn a_revocation_that_etcd_damages_revokes_everything_of_the_user() {
         endpoints: etcd.store().parse().unwrap(),
         tls: None,
         user: None,
+        may_lose_fields: Vec::new(),
     };
     let fixture = Fixture::on_etcd(MovedClock::now(), config).await;
     let old = fixture.issue("alice", "people");

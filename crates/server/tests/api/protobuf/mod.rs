@@ -1,7 +1,7 @@
 //! Bodies in protobuf: what recent clients send means what the same object means in JSON.
 
 mod differences;
-mod encoder;
+pub(crate) mod encoder;
 mod random;
 mod recorded;
 mod refusals;

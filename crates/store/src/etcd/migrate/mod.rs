@@ -27,8 +27,6 @@ use crate::record::Revision;
 
 /// Where a migration to etcd notes what it is doing. A server does not start on an etcd that has this key.
 pub(super) const MARKER_KEY: &str = "/kennel/migration";
-/// How many revisions a migration adds to etcd at most: at 7,000 a second, 12 minutes.
-pub(super) const RAISE_MAX: Revision = 5_000_000;
 /// How many keys an error names.
 const NAMED_MAX: usize = 10;
 

@@ -4,25 +4,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-
 use super::session::{CALL_TIMEOUT, Marker, Session};
 use super::source::Source;
-use super::{Lifetime, MigrateError, Moved, Progress, RAISE_MAX};
-use crate::etcd::error::CallError;
-use crate::etcd::proto::{
-    CompactionRequest, Compare, LeaseGrantRequest, PutRequest, RequestOp, TARGET_MOD, unsigned,
-};
+use super::{Lifetime, MigrateError, Moved, Progress};
+use crate::etcd::proto::{Compare, LeaseGrantRequest, PutRequest, RequestOp, TARGET_MOD, unsigned};
+use crate::etcd::raise::{self, RAISE_MAX};
 use crate::record::Revision;
 use crate::sqlite::StoredRow;
 
-/// The key whose writes raise the revision.
-const RAISE_KEY: &str = "/kennel/revision";
-/// Writes under way at once while the revision is raised.
-const RAISE_AT_ONCE: usize = 256;
-/// After how many of them history is compacted.
-const RAISE_STEP: u64 = 50_000;
 /// How many revisions a minute of writes adds, about.
 const RAISE_PER_MINUTE: u64 = 400_000;
 /// Objects with a lifetime share leases of etcd whose lifetimes differ by less.
@@ -90,37 +79,9 @@ pub async fn to_etcd(session: &Session, migration: &ToEtcd) -> Result<Moved, Mig
     })
 }
 
-/// Writes until etcd's revision is this one. Each write adds one; history is compacted on the way.
 async fn raise(session: &Session, to: Revision, progress: &Progress) -> Result<(), MigrateError> {
-    loop {
-        let at = unsigned(session.newest().await?.revision);
-        if at >= to {
-            return Ok(());
-        }
-        progress(&format!("raising etcd's revision: {at} of {to}"));
-        let client = &session.client;
-        let put = || {
-            let put = PutRequest {
-                key: RAISE_KEY.into(),
-                value: Bytes::new(),
-                lease: 0,
-            };
-            async move { client.call(put, CALL_TIMEOUT).await.map(drop) }
-        };
-        stream::iter(0..RAISE_STEP.min(to - at))
-            .map(|_| put())
-            .buffer_unordered(RAISE_AT_ONCE)
-            .try_collect::<()>()
-            .await?;
-        let newest = session.newest().await?;
-        let compaction = CompactionRequest {
-            revision: newest.revision - 1,
-        };
-        match client.call(compaction, CALL_TIMEOUT).await {
-            Ok(_) | Err(CallError::Compacted) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let told = |at, to| progress(&format!("raising etcd's revision: {at} of {to}"));
+    Ok(raise::raise(&session.client, to, told).await?)
 }
 
 async fn copy(session: &Session, source: &Source, migration: &ToEtcd) -> Result<(), MigrateError> {
