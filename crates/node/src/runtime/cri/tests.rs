@@ -173,6 +173,8 @@ async fn a_corrected_reason_of_an_exit_is_read_and_then_no_more() {
     };
     set("Error");
     assert_eq!(until_reason(&cri, &mut changes, "Error").await.code, 137);
+    let noticed = timeout(DEADLINE, changes.recv()).await;
+    assert_eq!(noticed.ok().flatten(), Some(pod().uid));
     // containerd has handled the kernel's notice, and tells nobody.
     set("OOMKilled");
     let corrected = until_reason(&cri, &mut changes, "OOMKilled").await;
