@@ -173,10 +173,14 @@ async fn a_corrected_reason_of_an_exit_is_read_and_then_no_more() {
     };
     set("Error");
     assert_eq!(until_reason(&cri, &mut changes, "Error").await.code, 137);
-    let noticed = timeout(DEADLINE, changes.recv()).await;
-    assert_eq!(noticed.ok().flatten(), Some(pod().uid));
+    let is_reported = async |changes: &mut Receiver<String>| {
+        let reported = timeout(DEADLINE, changes.recv()).await;
+        assert_eq!(reported.ok().flatten(), Some(pod().uid));
+    };
+    is_reported(&mut changes).await;
     // containerd has handled the kernel's notice, and tells nobody.
     set("OOMKilled");
+    is_reported(&mut changes).await;
     let corrected = until_reason(&cri, &mut changes, "OOMKilled").await;
     assert_eq!(corrected.code, 137);
 
