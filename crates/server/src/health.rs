@@ -84,25 +84,27 @@ impl Health {
 /// `store`: the writer completes iterations. `disk`: its commits succeed, in time; a restart would not help.
 pub(crate) fn of_store(store: &Arc<dyn Store<Head>>) -> impl Fn(Endpoint) -> Vec<Outcome> + use<> {
     let store = Arc::clone(store);
-    move |endpoint| {
-        let (mut writer, mut disk) = (Ok(()), Ok(()));
-        match store.health() {
-            WriterHealth::Healthy => {}
-            WriterHealth::Failing(reason) => disk = Err(Unhealthy(reason)),
-            WriterHealth::Stalled(silence) => {
-                let seconds = silence.as_secs();
-                writer = Err(Unhealthy(format!(
-                    "the store's writer has been busy with one batch for {seconds} seconds"
-                )));
-            }
-            WriterHealth::Ended => writer = Err(Unhealthy::new("the store's writer has ended")),
+    move |endpoint| of_writer(store.health(), endpoint)
+}
+
+fn of_writer(health: WriterHealth, endpoint: Endpoint) -> Vec<Outcome> {
+    let (mut writer, mut disk) = (Ok(()), Ok(()));
+    match health {
+        WriterHealth::Healthy => {}
+        WriterHealth::Failing(reason) => disk = Err(Unhealthy(reason)),
+        WriterHealth::Stalled(silence) => {
+            let seconds = silence.as_secs();
+            writer = Err(Unhealthy(format!(
+                "the store's writer has been busy with one batch for {seconds} seconds"
+            )));
         }
-        let mut outcomes = vec![Outcome::new("store", writer)];
-        if endpoint != Endpoint::Livez {
-            outcomes.push(Outcome::new("disk", disk));
-        }
-        outcomes
+        WriterHealth::Ended => writer = Err(Unhealthy::new("the store's writer has ended")),
     }
+    let mut outcomes = vec![Outcome::new("store", writer)];
+    if endpoint != Endpoint::Livez {
+        outcomes.push(Outcome::new("disk", disk));
+    }
+    outcomes
 }
 
 /// `storage-quota`: the stored objects leave room; a restart would not help.
@@ -239,6 +241,24 @@ mod tests {
         assert!(full.contains("Too many open files"), "{full}");
         accepting.accepted();
         assert_eq!(failure(40), None);
+    }
+
+    #[test]
+    fn a_writer_that_hangs_or_has_ended_fails_livez_and_a_full_disk_does_not() {
+        let failing = |health: &WriterHealth, endpoint| {
+            let outcomes = of_writer(health.clone(), endpoint).into_iter();
+            let failed = outcomes.filter(|outcome| outcome.result.is_err());
+            failed.map(|outcome| outcome.name).collect::<Vec<_>>()
+        };
+        let check = |health: WriterHealth, live: &[&str], ready: &[&str]| {
+            assert_eq!(failing(&health, Endpoint::Livez), live, "{health:?}");
+            assert_eq!(failing(&health, Endpoint::Readyz), ready, "{health:?}");
+        };
+        check(WriterHealth::Healthy, &[], &[]);
+        let hangs = WriterHealth::Stalled(Duration::from_secs(31));
+        check(hangs, &["store"], &["store"]);
+        check(WriterHealth::Ended, &["store"], &["store"]);
+        check(WriterHealth::Failing("full".to_owned()), &[], &["disk"]);
     }
 
     #[test]

@@ -325,11 +325,7 @@ impl DaemonSetController {
     }
 
     fn apply(&mut self, event: PlannerEvent) {
-        let now = Now {
-            wall: clock::now(),
-            steady: Some(self.clock.monotonic()),
-        };
-        self.planner.apply(now, event);
+        self.planner.apply(planner_time(&self.clock), event);
     }
 
     fn forget(&mut self, daemon_set: &str) {
@@ -481,5 +477,33 @@ async fn timed(
         result,
         place,
         took: began.elapsed(),
+    }
+}
+
+/// Timers follow the monotonic time: a wall clock that is set while the controller runs moves none of them.
+fn planner_time(clock: &Clock) -> Now {
+    Now {
+        wall: clock::now(),
+        steady: Some(clock.monotonic()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_planners_timers_do_not_follow_the_wall_clock() {
+        let clock = Clock::start();
+        let before = planner_time(&clock);
+        // As if the wall clock was set back by so much meanwhile.
+        tokio::time::advance(Duration::from_hours(1)).await;
+        let after = planner_time(&clock);
+        assert!(after.wall.saturating_since(before.wall) < Duration::from_hours(1));
+        let passed = before.steady.zip(after.steady);
+        let passed = passed.map(|(before, after)| after - before);
+        assert_eq!(passed, Some(Duration::from_hours(1)));
     }
 }

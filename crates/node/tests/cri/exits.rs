@@ -40,7 +40,9 @@ async fn exits_have_codes_and_reasons() {
         ..Limits::default()
     };
     let id = fixture.run(&pod, &greedy).await;
-    let exit = fixture.exit_of(&uid, &id).await;
+    // containerd may say `Error` at first.
+    let is_corrected = |exit: &Exit| exit.reason != "Error";
+    let exit = fixture.exit_that(&uid, &id, is_corrected).await;
     assert_eq!((exit.code, exit.reason.as_str()), (137, "OOMKilled"));
 
     let mut absent = fixture.script("absent", "").await;

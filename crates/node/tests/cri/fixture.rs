@@ -119,6 +119,11 @@ impl Fixture {
 
     /// Waits for the exit of a container.
     pub(crate) async fn exit_of(&self, uid: &str, id: &str) -> Exit {
+        self.exit_that(uid, id, |_| true).await
+    }
+
+    /// Waits until the runtime says this of the exit of a container.
+    pub(crate) async fn exit_that(&self, uid: &str, id: &str, is: impl Fn(&Exit) -> bool) -> Exit {
         let deadline = Instant::now() + DEADLINE;
         let mut changes = self.changes.lock().await;
         loop {
@@ -134,6 +139,7 @@ impl Fixture {
                 state: State::Exited(exit),
                 ..
             }) = run
+                && is(&exit)
             {
                 return exit;
             }

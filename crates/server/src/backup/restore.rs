@@ -101,7 +101,7 @@ pub fn restore(
     archive::read(archive, |found| staging.unpack(found)).map_err(failed)?;
     let about = staging.about()?;
     let served = Offline::open(data_dir).and_then(|old| old.revision());
-    let base = base(&about, clock::now()).max(served.unwrap_or(0));
+    let base = base(&about, served.unwrap_or(0), clock::now());
     let database = staging.dir.join(DATABASE_FILE);
     check(&database)?;
     let last = Offline::renumber(&database, base)?;
@@ -115,13 +115,14 @@ pub fn restore(
     })
 }
 
-/// The revision after which those of the restored objects begin.
-fn base(about: &About, now: Timestamp) -> u64 {
+/// The revision after which those of the restored objects begin. `served` is that of the server whose data is replaced.
+fn base(about: &About, served: u64, now: Timestamp) -> u64 {
     let age = now.saturating_since(about.created).as_secs();
     about
         .revision
         .saturating_add(REVISIONS_AHEAD)
         .saturating_add(age.saturating_mul(REVISIONS_PER_SECOND))
+        .max(served)
         // Stays a positive number for SQLite, whatever the clock says.
         .min(1 << 62)
 }
@@ -277,12 +278,16 @@ mod tests {
             revision: 1_000,
             encrypted_with: String::new(),
         };
-        let check = |now: &str, expected: u64| {
-            assert_eq!(base(&about, now.parse().unwrap()), expected, "{now}");
+        let check = |now: &str, served: u64, expected: u64| {
+            let base = base(&about, served, now.parse().unwrap());
+            assert_eq!(base, expected, "{now} {served}");
         };
-        check("2026-01-01T00:00:00Z", 1_000 + (1 << 32));
+        check("2026-01-01T00:00:00Z", 0, 1_000 + (1 << 32));
         // A clock that was set back.
-        check("2025-01-01T00:00:00Z", 1_000 + (1 << 32));
-        check("2026-01-02T00:00:00Z", 1_000 + (1 << 32) + 86_400 * 10_000);
+        check("2025-01-01T00:00:00Z", 0, 1_000 + (1 << 32));
+        let day = 1_000 + (1 << 32) + 86_400 * 10_000;
+        check("2026-01-02T00:00:00Z", 2_000, day);
+        // The server whose data is replaced had been restored before.
+        check("2026-01-02T00:00:00Z", day + 7, day + 7);
     }
 }

@@ -169,6 +169,29 @@ async fn a_server_whose_claim_another_one_has_ends_and_writes_nothing() {
     );
 }
 
+/// The next server of a data directory has the first one's claim before that has ended. On one thread, the first one is closed
+/// while it renews its claim: it has noticed that it lost it, and has no answer of etcd yet.
+#[tokio::test]
+async fn a_store_that_is_closed_does_not_take_the_claim_of_its_successor() {
+    const ROUNDS: usize = 20;
+    let Some(etcd) = Etcd::start_in_memory() else {
+        return;
+    };
+    for round in 0..ROUNDS {
+        let first = open(etcd_options(&etcd)).await;
+        let second = open(etcd_options(&etcd)).await;
+        let refused = create(&first, &format!("/a/refused-{round}"), "x").await;
+        assert!(
+            matches!(refused, Err(WriteError::Unavailable(_))),
+            "{refused:?}"
+        );
+        first.close().await;
+        let written = create(&second, &format!("/a/{round}"), "x").await;
+        assert!(written.is_ok(), "round {round}: {written:?}");
+        second.close().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_expired_is_renewed() {
     let Some(etcd) = Etcd::start_in_memory() else {

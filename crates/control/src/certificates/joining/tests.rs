@@ -294,3 +294,28 @@ async fn a_single_use_token_that_two_machines_use_at_once_makes_one_node() {
     FakeApi::allowed(ask(winner.0, winner.1).await);
     FakeApi::denied(ask("n3", "c").await, "used");
 }
+
+/// Whoever may have certificates of nodes approved without a token.
+#[tokio::test]
+async fn a_user_without_a_token_gets_no_certificate_of_an_existing_node() {
+    let api = FakeApi::default();
+    let ask = async || {
+        let parsed = Parsed {
+            asked: CertificateRequest {
+                username: "provisioner".to_owned(),
+                common_name: USER.to_owned(),
+                ..CertificateRequest::default()
+            },
+            subject: Vec::new(),
+            key: b"k".to_vec(),
+        };
+        decide(&api.writer(), &parsed).await
+    };
+    FakeApi::allowed(ask().await);
+    api.register();
+    match ask().await {
+        Ok(Outcome::Waits(why)) => assert_eq!(why, "node n1 exists"),
+        Ok(Outcome::Allowed | Outcome::Denied(_)) => panic!("it is an administrator's to approve"),
+        Err(failure) => panic!("{failure}"),
+    }
+}

@@ -282,6 +282,26 @@ fn a_backup_is_verified_without_kennel_and_one_of_a_newer_format_is_refused() {
     succeed("restore", &target, &[path(&file)]);
 }
 
+/// Checksums find what was changed since the backup; this was damaged before.
+#[test]
+fn a_backup_of_a_damaged_database_is_not_restored() {
+    let server = server();
+    let (dir, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let file = data.path().join("my.backup");
+    succeed("backup", &server.kennel.data_dir(), &[path(&file)]);
+    // A count of free pages in SQLite's header that is wrong: every object can still be read.
+    let script = r#"tar xf "$FILE"
+        printf '\005' | dd of=kennel.db bs=1 seek=39 conv=notrunc status=none
+        names=$(sed 's/^[^ ]*  //' SHA256SUMS); sha256sum $names > sums; mv sums SHA256SUMS
+        tar cf "$FILE.new" SHA256SUMS $names"#;
+    shell(dir.path(), &file, script);
+    let target = data.path().join("restored");
+    let said = fail("restore", &target, &[&format!("{}.new", path(&file))], 1);
+    let words = "the database of the backup is damaged";
+    assert!(said.contains(words), "{said}");
+    assert!(!target.join("kennel.db").exists() && !target.join("pki").exists());
+}
+
 #[test]
 fn lists_from_the_future_time_out_as_upstream() {
     let server = server();

@@ -100,6 +100,37 @@ async fn finished_pods_are_not_restarted() {
     assert_eq!(node.starts("app").len(), 2);
 }
 
+/// containerd says `Error` until it has handled the kernel's notice of a kill for memory.
+#[tokio::test(start_paused = true)]
+async fn a_reason_that_the_runtime_corrects_is_shown_of_pods_that_run_and_that_have_finished() {
+    let node = TestNode::new().await;
+    let mut spec = one("sleep 5 exit 137");
+    node.create("again", spec.clone());
+    spec["restartPolicy"] = json!("Never");
+    node.create("once", spec);
+    node.until("ended", |node| node.status("once")["phase"] == "Failed")
+        .await;
+    let last = |node: &TestNode| {
+        let status = &node.status("again")["containerStatuses"][0];
+        status["lastState"]["terminated"].clone()
+    };
+    node.until("restarted", |node| last(node).is_object()).await;
+    assert_eq!(node.state("once")["terminated"]["reason"], "Error");
+    assert_eq!(last(&node)["reason"], "Error");
+    for found in node.runtime.all() {
+        let mut runs = found.observed.runs.iter();
+        let ended = runs.find(|run| run.exit().is_some()).unwrap();
+        node.runtime.correct_exit(&ended.id, "OOMKilled");
+    }
+    let corrected = |node: &TestNode| {
+        let once = &node.state("once")["terminated"];
+        once["reason"] == "OOMKilled" && last(node)["reason"] == "OOMKilled"
+    };
+    node.until("corrected", corrected).await;
+    assert_eq!(node.state("once")["terminated"]["exitCode"], 137);
+    assert_eq!(node.status("once")["phase"], "Failed");
+}
+
 #[tokio::test(start_paused = true)]
 async fn init_containers_run_first_in_order_and_sidecars_keep_running() {
     let node = TestNode::new().await;

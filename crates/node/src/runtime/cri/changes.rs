@@ -3,7 +3,8 @@
 //! ```text
 //!   containerd's exit events ──┐
 //!   our own changes ───────────┼▶ list, compare with the previous list ──▶ uids
-//!   periodically ──────────────┘
+//!   periodically ──────────────┘                                             ▲
+//!                                      a while after an exit (corrections) ──┘
 //! ```
 //!
 //! Events only trigger comparisons: a container exits a moment before the CRI shows it, and events may be missed. Without
@@ -22,6 +23,7 @@ use tonic::{Code, Streaming};
 
 use super::api;
 use super::connection::{Connection, NAMESPACE};
+use super::corrections::Rereads;
 use super::inventory::{list_containers, list_sandboxes, uid};
 use super::labels;
 use crate::sync::lock;
@@ -60,6 +62,15 @@ struct State {
 /// Ids and states of sandboxes and containers, by pod uid.
 type Lists = BTreeMap<String, BTreeSet<(String, i32)>>;
 
+#[derive(Default)]
+struct Listed {
+    lists: Lists,
+    /// The ids of what has not exited.
+    alive: HashSet<String>,
+    /// The uids of pods by the ids of containers that have exited.
+    exited: BTreeMap<String, String>,
+}
+
 impl PendingChanges {
     /// Adds a pod that we changed.
     pub(super) fn add(&self, uid: String) {
@@ -90,6 +101,7 @@ pub(super) async fn detect(
         pending: pending.clone(),
         previous: None,
         attempts: 0,
+        rereads: Rereads::default(),
     };
     let receiver = sender.clone();
     tokio::select! {
@@ -105,15 +117,17 @@ struct Detector {
     previous: Option<Lists>,
     /// Comparisons since the last exit event.
     attempts: u32,
+    rereads: Rereads,
 }
 
 impl Detector {
     async fn run(mut self, sender: mpsc::Sender<String>) {
         let mut due = Instant::now();
         loop {
-            let changed = self
+            let mut changed = self
                 .pending
                 .with(|state| std::mem::take(&mut state.changed));
+            changed.append(&mut self.rereads.take_due(Instant::now()));
             if !send(&sender, changed).await {
                 return;
             }
@@ -124,8 +138,9 @@ impl Detector {
                 }
                 due = Instant::now() + self.next_delay();
             }
+            let wake = self.rereads.next().map_or(due, |reread| due.min(reread));
             tokio::select! {
-                () = tokio::time::sleep_until(due) => {}
+                () = tokio::time::sleep_until(wake) => {}
                 () = self.pending.wake.notified() => {
                     if self.pending.with(|state| state.missed || !state.exited.is_empty()) {
                         self.attempts = 0;
@@ -161,10 +176,16 @@ impl Detector {
 
     /// The uids of changed pods; an empty uid stands for all.
     async fn compare(&mut self) -> BTreeSet<String> {
-        let Ok((lists, alive)) = lists(&self.connection).await else {
+        let Ok(listed) = list(&self.connection).await else {
             self.pending.with(|state| state.missed = true);
             return BTreeSet::new();
         };
+        let Listed {
+            lists,
+            alive,
+            exited,
+        } = listed;
+        self.rereads.plan(exited, Instant::now());
         let missed = self.pending.with(|state| {
             state.exited.retain(|id, _| alive.contains(id));
             std::mem::take(&mut state.missed)
@@ -190,31 +211,31 @@ async fn send(sender: &mpsc::Sender<String>, uids: BTreeSet<String>) -> bool {
     true
 }
 
-/// Everything listed, and the ids of what has not exited.
-async fn lists(connection: &Connection) -> crate::runtime::Result<(Lists, HashSet<String>)> {
+async fn list(connection: &Connection) -> crate::runtime::Result<Listed> {
     let (sandboxes, containers) = tokio::try_join!(
         list_sandboxes(connection, None),
         list_containers(connection, None)
     )?;
-    let mut lists = Lists::new();
-    let mut alive = HashSet::new();
+    let mut listed = Listed::default();
     for sandbox in sandboxes {
         if sandbox.state() == api::PodSandboxState::Ready {
-            alive.insert(sandbox.id.clone());
+            listed.alive.insert(sandbox.id.clone());
         }
-        let all = lists.entry(uid(&sandbox).to_owned()).or_default();
+        let all = listed.lists.entry(uid(&sandbox).to_owned()).or_default();
         all.insert((sandbox.id, sandbox.state));
     }
     for container in containers {
-        // A container may exit before the CRI shows that it has started.
-        if container.state() != api::ContainerState::Exited {
-            alive.insert(container.id.clone());
-        }
         let uid = labels::get(&container.labels, labels::POD_UID);
-        let all = lists.entry(uid).or_default();
+        // A container may exit before the CRI shows that it has started.
+        if container.state() == api::ContainerState::Exited {
+            listed.exited.insert(container.id.clone(), uid.clone());
+        } else {
+            listed.alive.insert(container.id.clone());
+        }
+        let all = listed.lists.entry(uid).or_default();
         all.insert((container.id, container.state));
     }
-    Ok((lists, alive))
+    Ok(listed)
 }
 
 fn differences(before: &Lists, now: &Lists) -> BTreeSet<String> {

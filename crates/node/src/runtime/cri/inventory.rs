@@ -9,14 +9,17 @@ use std::time::Duration;
 use kennel_core::pod::{Exit, Observed, Run, Sandbox, State};
 use kennel_types::Timestamp;
 use std::net::IpAddr;
+use tokio::time::Instant;
 
 use super::connection::Connection;
+use super::corrections::CORRECTION_TIME;
 use super::{api, create, labels, stop};
 use crate::agent::Paths;
 use crate::runtime::{Error, Found, PodId, Result};
 use crate::sync::lock;
 
-/// Caches details of containers and sandboxes by id, which are valid as long as the listed state is the same.
+/// Caches details of containers and sandboxes by id, which are valid as long as the listed state is the same. Those of an exit
+/// are read again during [`CORRECTION_TIME`], and once after it.
 #[derive(Debug)]
 pub(super) struct Inventory {
     /// The data directory of the agent, whose pods alone are listed.
@@ -26,12 +29,28 @@ pub(super) struct Inventory {
 
 #[derive(Debug, Default)]
 struct Details {
-    runs: HashMap<String, (i32, Run)>,
+    runs: HashMap<String, CachedRun>,
     addresses: HashMap<String, Vec<IpAddr>>,
     /// The stop signals of containers, where their spec has one.
     stop_signals: HashMap<String, Option<String>>,
     /// Pod uids by the id of a sandbox or container.
     owners: HashMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+struct CachedRun {
+    state: i32,
+    run: Run,
+    /// When the run was first seen in this state.
+    since: Instant,
+    read: Instant,
+}
+
+impl CachedRun {
+    /// Whether the runtime will not correct it.
+    fn is_final(&self) -> bool {
+        self.run.exit().is_none() || self.read - self.since >= CORRECTION_TIME
+    }
 }
 
 /// The listed sandboxes and containers of a pod.
@@ -169,9 +188,11 @@ impl Inventory {
     async fn run(&self, connection: &Connection, listed: api::Container) -> Result<Option<Run>> {
         let state = listed.state;
         let cached = self.with(|details| details.runs.get(&listed.id).cloned());
-        if let Some((_, run)) = cached.filter(|(cached_state, _)| *cached_state == state) {
-            return Ok(Some(run));
+        let cached = cached.filter(|cached| cached.state == state);
+        if let Some(cached) = cached.as_ref().filter(|cached| cached.is_final()) {
+            return Ok(Some(cached.run.clone()));
         }
+        let read = Instant::now();
         if listed.state() == api::ContainerState::Unknown {
             // So that no second run of it can start beside it.
             stop::gracefully(connection, &listed.id, Duration::ZERO).await?;
@@ -189,12 +210,14 @@ impl Inventory {
             return Ok(None);
         }
         let run = to_run(listed, &status);
-        // The status may be newer than the list; then the next list has the same state.
-        self.with(|details| {
-            details
-                .runs
-                .insert(run.id.clone(), (status.state, run.clone()))
-        });
+        let new = CachedRun {
+            // The status may be newer than the list; then the next list has the same state.
+            state: status.state,
+            run: run.clone(),
+            since: cached.map_or(read, |cached| cached.since),
+            read,
+        };
+        self.with(|details| details.runs.insert(run.id.clone(), new));
         Ok(Some(run))
     }
 

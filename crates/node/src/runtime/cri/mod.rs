@@ -14,6 +14,7 @@ mod api;
 mod cgroups;
 mod changes;
 mod connection;
+mod corrections;
 mod create;
 mod exec;
 mod health;
@@ -24,6 +25,9 @@ mod labels;
 mod stop;
 mod translate;
 mod usage;
+
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

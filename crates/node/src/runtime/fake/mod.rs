@@ -95,6 +95,14 @@ impl FakeRuntime {
         self.0.exit(id, code);
     }
 
+    /// Changes the runtime's reason for the exit of a container.
+    pub fn correct_exit(&self, id: &str, reason: &str) {
+        let pod = self.0.state().correct_exit(id, reason);
+        if let Some(uid) = pod {
+            self.0.notify(uid);
+        }
+    }
+
     /// Makes a sandbox die with all its containers.
     pub fn crash_sandbox(&self, id: &str) {
         let pod = self.0.state().exit_sandbox(id, self.0.now());

@@ -163,6 +163,15 @@ impl State {
         Some(uid)
     }
 
+    /// Changes the reason of an exit. Returns the uid of its pod.
+    pub(super) fn correct_exit(&mut self, id: &str, reason: &str) -> Option<String> {
+        let entry = self.containers.get_mut(id)?;
+        if let RunState::Exited(exit) = &mut entry.run.state {
+            reason.clone_into(&mut exit.reason);
+        }
+        Some(entry.uid.clone())
+    }
+
     /// Marks a sandbox as not ready and its containers as exited. Returns the uid of its pod.
     pub(super) fn exit_sandbox(&mut self, id: &str, now: Timestamp) -> Option<String> {
         let entry = self.sandboxes.get_mut(id)?;

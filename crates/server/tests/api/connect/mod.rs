@@ -2,6 +2,7 @@
 //! agent.
 
 mod agent;
+mod certificates;
 mod client;
 mod fixture;
 mod logs;
