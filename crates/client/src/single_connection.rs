@@ -1,5 +1,5 @@
 //! Clients whose requests and watches share one HTTP/2 connection, as those of a kubelet do. Clients of
-//! [`connection`](crate::connection) speak HTTP/1.1, which takes a connection for each watch.
+//! [`connection`] speak HTTP/1.1, which takes a connection for each watch.
 
 use std::sync::Arc;
 use std::time::Duration;
