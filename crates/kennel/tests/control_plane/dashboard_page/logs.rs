@@ -70,8 +70,8 @@ fn a_log_that_has_ended_is_opened_again_with_a_button() {
     let Some(browser) = start(&Options::default()) else {
         return;
     };
-    // It shares the machine's process ids.
-    let command = "trap 'exit 1' USR1; echo \"container $$.\"; while :; do sleep 0.1; done";
+    // It shares the machine's process ids. Kubernetes makes one dollar sign of two.
+    let command = "trap 'exit 1' USR1; echo \"container $$$$.\"; while :; do sleep 0.1; done";
     let node = RealNode::start(command, "container ");
     let kubectl = Kubectl::new(Version::V1_32, &node.kennel.kubeconfig());
     let first = kubectl.run(&["logs", "ds/agent"]).ok();

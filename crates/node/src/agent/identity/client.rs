@@ -216,6 +216,9 @@ mod tests {
                 tokio::spawn(async move {
                     let mut read = Vec::new();
                     while socket.read_buf(&mut read).await.unwrap() > 0 {
+                        if !read.ends_with(b"\r\n\r\n") {
+                            continue;
+                        }
                         if read.starts_with(b"GET /watch ") {
                             let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
                             socket.write_all(head).await.unwrap();
