@@ -1,7 +1,7 @@
 //! `make bench`: measures a release build against bounds, from outside over TLS. (`kennel bench` measures any
 //! cluster; the phase `cluster` runs it.)
 //!
-//! Uses only the loopback interface; the whole run takes a few minutes. `docs/benchmarks.md` explains the figures.
+//! Uses only the loopback interface; the whole run takes about twelve minutes. `docs/benchmarks.md` explains the figures.
 
 mod agent;
 mod apply;
